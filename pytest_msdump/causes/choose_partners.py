@@ -17,11 +17,7 @@ _FEWEST_ANCHORS = 2
 
 @dataclass(frozen=True)
 class Unpaired:
-    """A tensor without a partner: its operator's name, its place in its side, and whether that is execution order.
-
-    `is_distinctive` is whether another tensor hardly has the same values by chance. `own_name` is the name without
-    the operator's type, where a tool wrote that into it.
-    """
+    """A tensor without a partner: its operator's name, its place in its side, and whether that is execution order."""
 
     name: str
     place: int
@@ -32,11 +28,7 @@ class Unpaired:
 
 @dataclass(frozen=True)
 class Fit:
-    """A left and a right tensor, by number, that may be partners.
-
-    `apart` is the relative difference of their values, ``None`` if values prove nothing and only names may decide. If
-    it is not close, this may be another tensor that is like it.
-    """
+    """A left and a right tensor, by number, that may be partners."""
 
     left: int
     right: int
@@ -51,11 +43,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The clear partner of one right tensor, or all that may be it.
-
-    `how` is ``"structure"``, ``"values"``, ``"names"`` or ``"order"`` (which chose among tensors whose values fit), or
-    ``"names alone"``; ``"against"`` where values say another one than names and structure, whose fit is the first.
-    """
+    """The clear partner of one right tensor, or all that may be it."""
 
     right: int
     fits: tuple[Fit, ...]

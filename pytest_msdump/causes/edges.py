@@ -31,13 +31,7 @@ BY_MODEL, BY_GRAPH, BY_RIGHT, BY_ORDER = "fusion", "graph", "graph of the right 
 
 
 class OperatorRun(NamedTuple):
-    """One run of an operator, or a parameter.
-
-    `kind` is ``"op"``, an operator; ``"rest"``, those outputs of it that were not compared; ``"update"``, what it wrote
-    to a parameter that was compared; ``"parameter"``, a parameter as it was dumped, after the step; ``"given"``, the
-    same before the step; ``"gap"``, operators before `name` that left nothing, `occurrence` of them, 0 if that is not
-    known.
-    """
+    """One run of an operator, or a parameter."""
 
     kind: str
     name: str

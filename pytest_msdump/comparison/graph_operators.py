@@ -29,12 +29,7 @@ _MOST_LISTED = 8
 
 @dataclass(frozen=True)
 class PlacedOperator:
-    """One operator of one graph.
-
-    `at` are the coordinates of the graph (one that is not set stands for every value), `place` is the operator's
-    0-based place in it, `takers` are the operators and input slots that take each output slot, `refs` its tensors in
-    the dump.
-    """
+    """One operator of one graph."""
 
     operator: Operator
     graph: OperatorGraph
@@ -46,11 +41,7 @@ class PlacedOperator:
 
 
 def operators_of_line(dump: Dump, where: str) -> tuple[PlacedOperator, ...]:
-    """Return the operators that a line of the program made, by graph and in execution order.
-
-    `where` is ``FILE:LINE`` or code, as for `dumps.graphs.source_lines.operators_at`. Where no graph names lines of the
-    program, or this line made no operator, it raises `ConfigError`, which lists some lines that did.
-    """
+    """Return the operators that a line of the program made, by graph and in execution order."""
     found = [
         placed
         for at, graph in dump.graphs

@@ -51,10 +51,7 @@ _Choose: TypeAlias = Callable[[TensorRef], "DimsEntry | None"]
 
 
 class _Shard(NamedTuple):
-    """A tensor of one rank, without what its folder says, and where that rank is on the mesh.
-
-    Along the axes `own` its number was counted on, so each rank has tensors of its own.
-    """
+    """A tensor of one rank, without what its folder says, and where that rank is on the mesh."""
 
     ref: TensorRef
     key: TensorKey
@@ -259,10 +256,7 @@ def _rank_text(mesh: Mesh, rank: int, at: Mapping[str, int]) -> str:
 def _whole(
     key: TensorKey, shards: Sequence[_Shard], mesh: Mesh, side: str, choose: _Choose, absent: Set[int]
 ) -> TensorRef:
-    """Return the tensor that shards make, or one that cannot be opened and says why.
-
-    The stages `absent` have no file, so a tensor that has copies along the stages may lack theirs.
-    """
+    """Return the tensor that shards make, or one that cannot be opened and says why."""
     whole = joined(key, [shard.ref for shard in shards])
     entry = choose(whole)
     return replace(
@@ -378,11 +372,7 @@ def _incomplete(
 
 
 def with_copies_judged(pair: Pair, record: Record, compare: Callable[[Pair], Record]) -> Record:
-    """Add what is found of copies that ranks hold of one shard: they are held to the limits of the pair.
-
-    `compare` measures and judges the first copy of the whole tensor against each further one. Copies that differ
-    within the limits are a warning.
-    """
+    """Add what is found of copies that ranks hold of one shard: they are held to the limits of the pair."""
     sides = {"left": pair.left, "right": pair.right, "golden": pair.golden, "third": pair.third}
     found = [_differing_copies(side, ref, compare) for side, ref in sides.items() if ref is not None]
     findings = [finding for finding in found if finding is not None]

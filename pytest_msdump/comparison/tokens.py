@@ -49,10 +49,7 @@ class _Batch(NamedTuple):
 
 
 def with_tokens(dumps: Mapping[str, Dump], suite: Suite) -> Mapping[str, Dump]:
-    """Return the dumps of all sides with the tokens to compare: those of the same sequences, without padding.
-
-    Reads the ids, and no other tensor. ConfigError where they are not there, or not of the same sequences.
-    """
+    """Return the dumps of all sides with the tokens to compare: those of the same sequences, without padding."""
     tokens = None if suite.sharding is None else suite.sharding.tokens
     if tokens is None:
         return dumps

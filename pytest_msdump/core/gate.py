@@ -69,12 +69,7 @@ def gate(
     write: Callable[[Report], Iterable[Path]] = lambda _report: (),
     most_explained: int | None = MOST_EXPLAINED,
 ) -> Gated:
-    """Compare pair by pair and write the reports that the suite asks for.
-
-    `scheduler` is the address of a Dask scheduler whose workers then compare; `replay` runs the reference; `adds` adds
-    to the report before it is written, and `write` writes more files about it. `most_explained` is as of
-    `build_report`.
-    """
+    """Compare pair by pair and write the reports that the suite asks for."""
     start_report(plan, plan.suite.report_dir)
     records, notes = records_of(plan, watch, scheduler=scheduler)
     share = None

@@ -9,10 +9,7 @@ from typing import Any
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package, from public name → module.
-
-    A type checker does not see these names; the package imports them below ``if TYPE_CHECKING``.
-    """
+    """Return ``__getattr__`` and ``__dir__`` of a package, from public name → module."""
 
     def __getattr__(name: str) -> Any:  # noqa: N807 - becomes one
         if name not in homes:

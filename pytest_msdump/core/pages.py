@@ -28,10 +28,7 @@ _free: list[mmap.mmap] = []
 
 
 def pages(count: int, dtype: np.dtype[Any]) -> Array:
-    """Return a new 1-D array that is not initialised; unless it is small, it begins at a page.
-
-    Some CPUs copy several times slower into memory that does not begin at a page.
-    """
+    """Return a new 1-D array that is not initialised; unless it is small, it begins at a page."""
     needed = count * dtype.itemsize
     if needed <= SMALL_BYTES:
         return np.empty(count, dtype)

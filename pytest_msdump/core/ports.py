@@ -125,10 +125,7 @@ def ordered(rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
 
 @cache
 def rows(kind: str) -> Mapping[str, Any]:
-    """Return the rows of one kind, e.g. ``"COMMANDS"``, of the core and of all capabilities, by their names.
-
-    A capability's row stands behind the one that it names, where that is there, else at the end.
-    """
+    """Return the rows of one kind, e.g. ``"COMMANDS"``, of the core and of all capabilities, by their names."""
     merged: dict[str, Any] = dict(getattr(import_module("pytest_msdump.core.hooks"), kind, {}))
     for capability in capabilities():
         own = capability.rows.get(kind, {})

@@ -31,17 +31,7 @@ _MOST_ON_WINDOWS = 61
 
 
 class Workers(Generic[T, R]):
-    """Results of a function for items, computed by at most `jobs` worker processes.
-
-    `function` makes a result of an item; it, items and results can be pickled. `died` makes one for an item during
-    which two workers died, the second one with nothing else to do. A worker gets `most_together` items at once. `again`
-    is how many items were computed again, since a worker died while they were under way.
-
-    Processes are spawned: a fork would copy locks that other threads hold, and a fork server has the environment of
-    the time when it was started. The items are sent once, when a process starts: on Python 3.10 a pool hangs if a
-    process dies while more than a pipe holds is being sent to it. On every Python it hangs if a process is killed from
-    outside in the moment in which it sends a result.
-    """
+    """Results of a function for items, computed by at most `jobs` worker processes."""
 
     def __init__(
         self,
@@ -62,10 +52,7 @@ class Workers(Generic[T, R]):
         self.again = 0
 
     def results(self) -> Generator[R, None, None]:
-        """Yield the results in the order of the items.
-
-        What the function raises is raised here. Closing the generator ends the processes, whatever they are doing.
-        """
+        """Yield the results in the order of the items."""
         chunks = deque(_chunks(self._items, self._jobs, self._most_together))
         while chunks and self._jobs > 1:
             under_way: deque[Future[list[R]]] = deque()

@@ -112,15 +112,7 @@ class CachingComparer:
 
 
 class Runner:
-    """Makes the records of a plan's pairs.
-
-    `order` has the numbers of the pairs that will be asked for; others may be asked for as well. With more than one of
-    `jobs`, that many worker processes compare them ahead. `keys` are the cache's keys, by pair: those whose files may
-    change without notice have none. `reused` are the pairs whose records came from the cache.
-
-    Pairs are compared one by one in this process if user code runs, which may rely on being alone in its process, or
-    if a side is on object storage, whose connection processes cannot share.
-    """
+    """Makes the records of a plan's pairs."""
 
     def __init__(
         self, plan: Plan, order: Sequence[int], *, jobs: int = 1, cache: Cache | None = None, explains: bool = False

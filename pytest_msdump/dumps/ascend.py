@@ -73,11 +73,7 @@ _RANK = re.compile(r"rank_[0-9]{1,9}")
 
 
 class AscendReader(Reader):
-    """Binary dump files in a flat folder, in the tree of CANN or in one of MindSpore's asynchronous dump.
-
-    Unlike other readers it reads a little of every file, the header, since nothing else says which tensors are in it.
-    Files of other formats beside them (``op.index.timestamp.npy``, ``.pb``) are listed as unexplained.
-    """
+    """Binary dump files in a flat folder, in the tree of CANN or in one of MindSpore's asynchronous dump."""
 
     name = "ascend"
     looks_for = (
@@ -88,10 +84,7 @@ class AscendReader(Reader):
     precedence = 12
 
     def recognises(self, root: Path) -> bool:
-        """Return whether a file at or below `root` is named like a dump, with a time of ten digits or more.
-
-        Not so where MindSpore wrote its own arrays and left the device's files only where it could not convert them.
-        """
+        """Return whether a file at or below `root` is named like a dump, with a time of ten digits or more."""
         if not root.is_dir():
             return _is_certain(root.name)
         folders = [folder for folder in walk(root) if place_of(root, folder.parts) is not None]
@@ -209,11 +202,7 @@ def index_headers(found: Iterable[FoundDump], builder: DumpBuilder, *, reader: s
 
 
 def _passes(files: Sequence[FoundDump]) -> Sequence[Sequence[FoundDump]]:
-    """Separate the runs of one sliced operator: the first file of every slice, the second of every slice, and so on.
-
-    Where one slice has more files than another, or their times are none, nothing shows which of them belong together.
-    They stay one run, which has too many files to be opened: better than slices of two runs in one tensor.
-    """
+    """Separate the runs of one sliced operator: the first file of every slice, the second of every slice, and so on."""
     by_number: defaultdict[int, list[FoundDump]] = defaultdict(list)
     for one in sorted(files, key=lambda each: (each.name.timestamp, each.file)):
         by_number[slice_number(one.name)].append(one)

@@ -64,10 +64,7 @@ class DumpFile(NamedTuple):
             raise TensorFileError(f"{self.file.where}: a name in its header is not text; it is damaged") from error
 
     def open(self, tensor: StoredTensor, *, block_bytes: int = BLOCK_BYTES) -> StoredView:
-        """Open one of its tensors; reads no data.
-
-        Bytes beyond what the shape needs are padding when the header counts them; they are never read.
-        """
+        """Open one of its tensors; reads no data."""
         where, dtype = f"{self.file.where}: {tensor.io} {tensor.slot}", canonical(tensor.data_type.dtype)
         behind = bytes_behind(self.source, self.header.end)
         if dtype is None or not can_decode(dtype):

@@ -40,12 +40,7 @@ _SMALL_BYTES = 2**9
 
 
 class StoredTensor(NamedTuple):
-    """One tensor of a dump file.
-
-    `start` is the byte of the file where its data begins, `size` the bytes that the header gives it. `shape` is the
-    stored one, ``()`` when the header has none; `original_shape` is ``None`` when the header has none. `address` is
-    where the tensor was on the device, 0 when unknown.
-    """
+    """One tensor of a dump file."""
 
     io: str
     slot: int
@@ -69,10 +64,7 @@ class RawPart(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What is in a dump file: tensors in stored order, and where its first attribute's value is.
-
-    `raw` are buffers and workspaces, which are no tensors; `end` is the byte behind all that is explained.
-    """
+    """What is in a dump file: tensors in stored order, and where its first attribute's value is."""
 
     container: str
     op_name: str
@@ -83,10 +75,7 @@ class Header(NamedTuple):
 
 
 def parse_header(source: WireSource) -> Header:
-    """Read what a dump file holds; `source` is the whole file.
-
-    A file whose header is whole is accepted however much of the data behind it is missing.
-    """
+    """Read what a dump file holds; `source` is the whole file."""
     head = source.peek(0, _LENGTH_BYTES + 4)
     length = _stated_length(source, head)
     is_nano = head[_LENGTH_BYTES:] == _NANO_MAGIC
@@ -179,10 +168,7 @@ def _lay_out(tensors: Iterable[StoredTensor], begin: int) -> tuple[tuple[StoredT
 
 
 class _DumpData(NamedTuple):
-    """Where the messages of each kind are, the operator's name, the first attribute.
-
-    `end` is the byte behind the last field that is known, `twice` a field that is there twice and should not be.
-    """
+    """Where the messages of each kind are, the operator's name, the first attribute."""
 
     messages: Mapping[str, Sequence[WireSpan]]
     op_name: str
@@ -328,11 +314,7 @@ def _memory_format(number: int) -> str:
 
 
 def _parse_raw(source: WireSource, message: _DumpData, begin: int | None) -> tuple[tuple[RawPart, ...], int]:
-    """Lay buffers and workspaces one behind the other, but for those whose bytes are inside the header.
-
-    `begin` is the byte behind the tensors, ``None`` when all data is inside: then a size alone means nothing. The
-    second result is the byte behind the last part outside of the header.
-    """
+    """Lay buffers and workspaces one behind the other, but for those whose bytes are inside the header."""
     parts: list[RawPart] = []
     end = begin or 0
     for kind in ("buffer", "space"):

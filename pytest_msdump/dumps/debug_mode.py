@@ -74,10 +74,7 @@ class _DispatchedCall(NamedTuple):
 
 
 class DebugModeReader(Reader):
-    """What `DebugMode.save_logs` wrote within `log_tensor_hashes`: no tensor, but its L1 norm, an XOR, or both.
-
-    An operation is named by the module that it is in, where the log knows that, e.g. ``Net.fc/aten.addmm``.
-    """
+    """What `DebugMode.save_logs` wrote within `log_tensor_hashes`: no tensor, but its L1 norm, an XOR, or both."""
 
     name = "debug-mode"
     looks_for = "a .json file of PyTorch's DebugMode.save_logs, or rank_0.json, rank_1.json, …"

@@ -189,11 +189,7 @@ def parse_dumper_name(name: str) -> dict[str, str]:
 
 
 class SglangDumperReader(_HookReader):
-    """What SGLang's dumper wrote, which Megatron and others use, too: one file for each tensor.
-
-    Modules, weights and gradients are named as in our recordings; a call by hand is an operator of its name and of the
-    further keys that it was given.
-    """
+    """What SGLang's dumper wrote, which Megatron and others use, too: one file for each tensor."""
 
     name = "sglang-dumper"
     looks_for = "a folder of step=…___rank=…___dump_index=…___name=….pt files"
@@ -212,11 +208,7 @@ class SglangDumperReader(_HookReader):
         builder.leave_out(folder, [name for name in folder.files if not parse_dumper_name(name)])
 
     def with_placements(self, dump: Dump) -> Dump:
-        """Take the mesh, and how each tensor is cut, from `meta` beside each value; see `Reader.with_placements`.
-
-        Data parallel ranks without a batch have tensors without elements, which are left out where others have some.
-        UnknownDumpFormatError for a file that cannot be read, and where files of a rank do not agree on where it is.
-        """
+        """Take the mesh, and how each tensor is cut, from `meta` beside each value; see `Reader.with_placements`."""
         refs: list[TensorRef] = []
         idle: list[TensorRef] = []
         ranks: dict[int, DistributedRank] = {}
@@ -296,10 +288,7 @@ _PASS = re.compile(r"Pass(\d{1,18})\.pt", re.ASCII)
 
 
 class ForwardPassReader(_HookReader):
-    """Outputs of modules by name in one file for each forward pass: what is in a file is in the order of the calls.
-
-    It reads what the files say they have, to index them.
-    """
+    """Outputs of modules by name in one file for each forward pass: what is in a file is in the order of the calls."""
 
     name = "forward-passes"
     looks_for = "TP…_PP…_Rank…_pid…/Pass….pt"
@@ -361,11 +350,7 @@ class _Leaf(NamedTuple):
 
 
 class DebugTreeReader(_HookReader):
-    """What `model_addition_debugger_context` of Transformers wrote: a tree of modules, and arrays beside it.
-
-    Names of the arrays' files say what they are; the tree says in which order. Without arrays there are statistics of
-    few digits in the tree.
-    """
+    """What `model_addition_debugger_context` of Transformers wrote: a tree of modules, and arrays beside it."""
 
     name = "debug-tree"
     looks_for = "…_debug_tree_FULL_TENSORS.json of Transformers"

@@ -51,11 +51,7 @@ _MOST_AXES = 64
 
 
 class MsprobeCall(NamedTuple):
-    """One call of an API or a module: its operator's name, its type, which call it is, and in which pass.
-
-    `way` is ``"forward"``, ``"backward"``, ``"parameters_grad"`` for the gradients of a module's weights, or
-    ``"debug"`` for what the program saved by a name of its own.
-    """
+    """One call of an API or a module: its operator's name, its type, which call it is, and in which pass."""
 
     name: str
     op_type: str | None
@@ -64,11 +60,7 @@ class MsprobeCall(NamedTuple):
 
 
 class SavedTensor(NamedTuple):
-    """A tensor of a call: `part` is input, output, parameters or weight; `keys` where in it.
-
-    `file` is empty where it was not saved. `spec` and `statistics` are what ``dump.json`` says of it; `is_listed` where
-    it is there at all.
-    """
+    """A tensor of a call: `part` is input, output, parameters or weight; `keys` where in it."""
 
     call: MsprobeCall
     part: str

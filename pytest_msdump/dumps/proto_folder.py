@@ -23,11 +23,7 @@ from pytest_msdump.dumps.ascend_file import open_output
 
 
 class ProtoFolderReader(Reader):
-    """Outputs of an original model in a flat folder, one in each file; the folder is iteration 0.
-
-    The operator and the output's index come from the file's name. Files below the folder, and ``.npy`` files beside,
-    are listed as unexplained.
-    """
+    """Outputs of an original model in a flat folder, one in each file; the folder is iteration 0."""
 
     name = "proto-folder"
     looks_for = "a folder of OP.INDEX.TIMESTAMP.pb or .quant files"

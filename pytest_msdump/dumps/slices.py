@@ -29,11 +29,7 @@ _MAX_LENGTH = 2**63 - 1
 
 
 class JoinedView(TensorView):
-    """Tensors that are parts of one along an axis, as that one (a `model.tensor.TensorView`). Made by `open_sliced`.
-
-    `views` are the parts in order, of one type; their shapes differ along `axis` only. `original_shape` is that of the
-    whole before the memory format; `stored_shape` differs from the joined shape when the axes were moved.
-    """
+    """Tensors that are parts of one along an axis, as that one (a `model.tensor.TensorView`). Made by `open_sliced`."""
 
     def __init__(
         self,
@@ -118,14 +114,7 @@ class JoinedView(TensorView):
 
 
 def open_sliced(pieces: Sequence[Path], part: int | None) -> StoredView | JoinedView:
-    """Open a tensor whose slices are in several files; reads no data.
-
-    Outputs are joined. Of inputs that threads read, which overlap as the operator needs it, only the first thread's is
-    opened. Inputs of slices that the compiler made are joined when their shapes leave no doubt.
-
-    `pieces` are the files, in the order of their slices' numbers; `part` is the number of the tensor in the first file,
-    as `ascend_file.part_of` takes it. TensorFileError where slices are missing, or it is not certain how to join them.
-    """
+    """Open a tensor whose slices are in several files; reads no data."""
     with ExitStack() as stack:
         files: list[DumpFile] = []
         for path in pieces:
@@ -263,11 +252,7 @@ class SliceBox(NamedTuple):
 
 
 class Slicing(NamedTuple):
-    """How an operator was cut: by the runtime into threads if `by_threads`, else by the compiler into operators.
-
-    `total` is the number of slices. `cuts` has for each output and axis into how many parts it was cut; `boxes` for
-    each thread and output which part of the output it wrote, and is empty when that is unknown.
-    """
+    """How an operator was cut: by the runtime into threads if `by_threads`, else by the compiler into operators."""
 
     by_threads: bool
     total: int

@@ -65,11 +65,7 @@ class _File(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StatisticTables:
-    """All rows of a dump in the order of `model.ordering.in_order`, those of older runs, sentences, and the files.
-
-    Each row is a `TensorRef` with `statistics`, whose own reader opens nothing. `files` are relative to the root.
-    `partial` is set where a later run wrote some of the rows only.
-    """
+    """All rows of a dump in the order of `model.ordering.in_order`, those of older runs, sentences, and the files."""
 
     rows: tuple[TensorRef, ...] = ()
     older: tuple[TensorRef, ...] = ()
@@ -414,10 +410,7 @@ _Identity = tuple[str, str | None, Coordinates, str, int]
 
 
 def with_statistics(dump: Dump, request: IndexRequest) -> Dump:  # noqa: ARG001 - as every stage takes it
-    """Attach the statistics of a run to its tensors; those without a tensor become tensors that cannot be opened.
-
-    The keys of `dump` are still those of file names. The reader is ``"statistics"`` if no tensor was saved at all.
-    """
+    """Attach the statistics of a run to its tensors; those without a tensor become tensors that cannot be opened."""
     if not dump.root.is_dir():
         return dump
     tables = read_statistics(dump.root)

@@ -98,11 +98,7 @@ def _placement(layout: _Layout, stages: int, *, is_shared: bool) -> Placement:
 def _with_optimizer(
     layout: _Layout, sizes: Mapping[str, int], used: set[str]
 ) -> tuple[dict[str, int], list[str] | None]:
-    """Return the axes along which the optimizer cuts the first dimension once more, the outermost first.
-
-    These hold copies otherwise, the innermost ones first; of the last only a part may be taken, so it becomes two.
-    ``None`` where `opt_step` is not that of these axes.
-    """
+    """Return the axes along which the optimizer cuts the first dimension once more, the outermost first."""
     if layout.opt_step == 0 or layout.opt_size == 0:
         return dict(sizes), []
     free = [axis for axis, size in sizes.items() if axis not in used and size > 1]

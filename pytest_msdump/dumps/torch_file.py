@@ -47,10 +47,7 @@ _MOST_REPEATED = 2**31
 
 
 class TorchFileReader(ArrayFileReader):
-    """A tensor, or tensors in lists and dicts, which are named by their keys, joined by dots.
-
-    A tensor that is all of the file has the file's name.
-    """
+    """A tensor, or tensors in lists and dicts, which are named by their keys, joined by dots."""
 
     name = "torch-file"
     looks_for = "a .pt or .pth file"

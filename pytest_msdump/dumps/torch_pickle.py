@@ -37,11 +37,7 @@ class PickledStorage(NamedTuple):
 
 
 class PickledTensor(NamedTuple):
-    """A tensor as a view of a storage, in elements. `conj` and `neg` are still to be done to what is stored.
-
-    `scale` and `zero_point` are of a quantised one, whose values are ``(stored - zero_point) * scale`` in float32.
-    `problem` says why it has no values here, as the end of a sentence.
-    """
+    """A tensor as a view of a storage, in elements. `conj` and `neg` are still to be done to what is stored."""
 
     storage: PickledStorage
     offset: int
@@ -345,10 +341,7 @@ def value_in(content: bytes) -> Any:
 
 
 def tensors_in(value: Any) -> list[tuple[tuple[str, ...], PickledTensor]]:
-    """Return the tensors of a value, each with the keys of dicts and places in lists that lead to it.
-
-    A tensor that is all of the value has none. UnreadablePickleError for more than any file of tensors has.
-    """
+    """Return the tensors of a value, each with the keys of dicts and places in lists that lead to it."""
     return list(_named(value))
 
 

@@ -45,14 +45,7 @@ class Gap(NamedTuple):
 
 
 class Distance(NamedTuple):
-    """The bounds that two sets of statistics give.
-
-    `gaps` are by statistic, `at_least` by metric; `by` is metric → the statistic that gives the bound; `allowed` is
-    metric → statistic → the difference that a limit of 1 allows; `undefined` is metric → reason. `nan` and `inf` are
-    the least counts of both sides. `unplaced` is whether these are at places that were not saved, so that the metrics
-    that compare them are not known; the least that they can be is there where that is not 0. `one_class` is whether
-    both sides are known to be NaN alone, or infinite with one sign, and so equal everywhere.
-    """
+    """The bounds that two sets of statistics give."""
 
     gaps: Mapping[str, Gap]
     at_least: Mapping[str, float | int]
@@ -149,12 +142,7 @@ class Dominance(NamedTuple):
 
 
 def dominance(side: Statistics, elements: int | None) -> Dominance | None:
-    """Return what dominates by the extremes of a side; ``None`` where they do not show it.
-
-    All elements lie between a large extreme and a small one of the other sign, or 0. Only where they are near the two
-    ends alone is the mean square as large as the mean times the large extreme. Without a mean the norm tells a few
-    outliers from more; without either, extremes tell that are too large for anything but a mask.
-    """
+    """Return what dominates by the extremes of a side; ``None`` where they do not show it."""
     values = _finite_values(side)
     if not all(name in values for name in _EXTREMES):
         return None

@@ -105,19 +105,7 @@ def judge_statistics(
     overflows: Sequence[str] = (),
     right_overflows: Sequence[str] = (),
 ) -> tuple[Verdict, tuple[Check, ...], StatisticComparison]:
-    """Judge a pair by the statistics of both sides, which have one logical shape.
-
-    Numbers are compared as far as they were printed: what rounding can explain is no drift. Bits are equal only when
-    digests that prove it are (a side has a digest only where it is of bytes in the same order and type); without them,
-    the limit of `bitwise_mismatch` is undefined unless some number differs. Where other numbers contradict such
-    digests, one of both is wrong: `error`. A pair without a common number that describes its values is `undefined`, and
-    so is one of which no limit on accuracy could be judged.
-
-    `intervals` are the metrics that sketches of both sides give. One fails where the better end breaks the limit, and
-    is a warning where only the worse end does; a check has the estimate. `slices` can break a limit, and do nothing
-    else. `elements` is the size of either tensor, where known, and `unseen` the sides whose tensor was not saved.
-    Overflows as for `limits.judge.judge`.
-    """
+    """Judge a pair by the statistics of both sides, which have one logical shape."""
     found = distance(
         left,
         right,
@@ -244,10 +232,7 @@ def _close_limits(case: _Case) -> Iterator[tuple[Limit, Interval]]:
 
 
 def _estimated(check: Check, case: _Case) -> Check:
-    """Return a check with the estimate in the place of the end of the interval that it was judged by.
-
-    Beside sketches, what statistics say of another metric can only fail it.
-    """
+    """Return a check with the estimate in the place of the end of the interval that it was judged by."""
     interval = case.intervals.get(check.metric)
     if case.intervals and interval is None and check.metric in case.found.by and check.outcome == "ok":
         return check._replace(value=None, outcome="skipped")

@@ -25,10 +25,7 @@ Axes = tuple[int, ...]
 
 
 class ModuleCandidate(NamedTuple):
-    """A left and a right tensor that leave modules of one path, and their shapes as far as they are known.
-
-    `is_viewed` says that a tensor may lie in its file under another shape: it is what a view was given.
-    """
+    """A left and a right tensor that leave modules of one path, and their shapes as far as they are known."""
 
     left: int
     right: int
@@ -74,10 +71,7 @@ class _Folded(NamedTuple):
 
 
 def _folded_norms(modules: ScopeRun, nodes: ScopeRun) -> Iterator[_Folded]:
-    """Yield the recorded normalisations that the other side has as a part of the convolution before.
-
-    Folding scales the weights. Where the other side has the weight as it is, the normalisation was left out instead.
-    """
+    """Yield the recorded normalisations that the other side has as a part of the convolution before."""
     if nodes.style != "nodes" or not nodes.members:
         return
     digests = frozenset(nodes.weights.values())

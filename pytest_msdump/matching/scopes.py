@@ -43,12 +43,7 @@ _DEEPEST = 64
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where in the model an operator is.
-
-    `path` are the modules around it; ``None`` where nothing says them. `calls` says which call of each of these modules
-    it is, where its name shows it; `is_apart`, whether it belongs to the gradients or to an optimizer, and not to the
-    model. `last_class` is the class of the innermost module; empty where the name does not show it.
-    """
+    """Where in the model an operator is."""
 
     path: Path | None
     calls: tuple[int, ...] = ()
@@ -168,21 +163,14 @@ class _ScopeStep:
 
 
 class Leaving(NamedTuple):
-    """The tensors that leave one call of a module, by slot of the module, as positions in `Side.refs`.
-
-    `shape` is the one that a view behind the tensor gives it, where the view itself was not dumped.
-    """
+    """The tensors that leave one call of a module, by slot of the module, as positions in `Side.refs`."""
 
     tensors: Mapping[int, int]
     shape: Shape | None = None
 
 
 class ScopeRun:
-    """The operators of one side at one place, without occurrences, in execution order.
-
-    `modules` has recorded modules with their calls, `members` the operators inside of each module, as numbers in
-    `steps`. `is_known` says whether the other side has a module of a path, `joined` which path underscores stand for.
-    """
+    """The operators of one side at one place, without occurrences, in execution order."""
 
     def __init__(
         self,
@@ -222,10 +210,7 @@ class ScopeRun:
                     self.members[path[:depth]].append(number)
 
     def read_with(self, other: ScopeRun) -> ScopeRun:
-        """Return this run as its names are read beside another.
-
-        ``relu_1`` is a module, or the second call of one; ``layer1_0_relu`` may be ``layer1.0.relu``.
-        """
+        """Return this run as its names are read beside another."""
         joined = self._joined(other)
         if not joined and not any(step.name.startswith("/") and _CALL.search(step.name) for step in self.steps):
             return self
@@ -483,10 +468,7 @@ class ScopeRun:
                 yield step.name, [ref for op in step.ops for ref in self.outputs(op)], feeds
 
     def _with_enclosed(self, members: frozenset[int], path: Path) -> frozenset[int]:
-        """Add operators without a scope, or of a module around, that are fed by the module and lead nowhere else.
-
-        MindSpore gives ``1 + erf(x)`` inside of a cell to the cell around.
-        """
+        """Add operators without a scope, or of a module around, that are fed by the module and lead nowhere else."""
         around = {None, *(path[:depth] for depth in range(len(path)))}
         # What has another module's name, and joins several tensors of this one, is its own.
         feeds = {one: {feeder for feeder, _ in self.steps[one].inputs} for one in self._strays}

@@ -16,10 +16,7 @@ from pytest_msdump.core.model.tensor import OpKey
 
 
 def weights_of(keys: Iterable[tuple[int, OpKey]], graph: OperatorGraph | None) -> Mapping[WeightName, tuple[int, int]]:
-    """Return the operators, by their numbers, and the slots, that are weights and what is kept beside these.
-
-    What two tensors may be is left out.
-    """
+    """Return the operators, by their numbers, and the slots, that are weights and what is kept beside these."""
     labels: dict[str, int] = {}
     named: defaultdict[WeightName, dict[tuple[int, int], None]] = defaultdict(dict)
     for number, key in keys:

@@ -24,12 +24,7 @@ _MOST_RANKS = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """The ranks of a run as a grid: name and size of each axis, the one that changes fastest with the rank first.
-
-    Where a rank is on it follows from its number (`source` is ``"order"``), from names of folders such as ``tp0_cp1``
-    (``"dir"``), or from what the ranks' manifests say (``"meta"``), which know the axes, too. `renumber` says which
-    numbers in names count from 0 on each rank. Parameters that `strategy` has lie on meshes of their own.
-    """
+    """The ranks of a run as a grid: name and size of each axis, the one that changes fastest with the rank first."""
 
     axes: tuple[tuple[str, int], ...]
     source: str = "order"
@@ -91,11 +86,7 @@ class Strategy(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """That an axis of the mesh cuts a dimension into `parts`, consecutive ones unless they are `zigzag`.
-
-    Zigzag: of twice as many chunks each rank holds one from the front and its mirror from the back. `packed`: the
-    dimension is several sequences one after the other, and each of them is cut.
-    """
+    """That an axis of the mesh cuts a dimension into `parts`, consecutive ones unless they are `zigzag`."""
 
     axis: str
     zigzag: bool = False
@@ -104,10 +95,7 @@ class Cut(NamedTuple):
 
 
 class Block(NamedTuple):
-    """One of several blocks side by side in a dimension: its share of each part, as a whole number.
-
-    Of it, `copies` consecutive parts hold the same: key heads, where there are fewer than ranks.
-    """
+    """One of several blocks side by side in a dimension: its share of each part, as a whole number."""
 
     share: int = 1
     copies: int = 1
@@ -128,11 +116,7 @@ class Dim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Dims:
-    """The dimensions of a tensor, as the dims language describes them.
-
-    `sums` are the axes whose shards are to be added, `copies` those along which they are equal; `aliases` has what an
-    axis of the text is called in the mesh. `lengths` are those of packed sequences.
-    """
+    """The dimensions of a tensor, as the dims language describes them."""
 
     text: str
     dims: tuple[Dim, ...]
@@ -149,10 +133,7 @@ class Dims:
         return frozenset(names.get(axis, axis) for axis in used)
 
     def layout(self, mesh: Mesh, own: Iterable[str] = ()) -> ShardLayout | Message:
-        """Return how these dimensions lie on a mesh; a message where an axis of the mesh is left open.
-
-        Along the axes `own` and the stages of a pipeline each rank has tensors of its own, unless they are mentioned.
-        """
+        """Return how these dimensions lie on a mesh; a message where an axis of the mesh is left open."""
         names, sizes = dict(self.aliases), dict(mesh.axes)
 
         def known(axes: Iterable[str]) -> tuple[str, ...]:
@@ -179,10 +160,7 @@ class Dims:
 
 @dataclass(frozen=True, slots=True)
 class ShardLayout:
-    """How one tensor lies on a mesh: `dims` as in `Dims`, with the sizes and names of the mesh.
-
-    Of copies inside of a block number `pick` is taken, and the first one while none is chosen.
-    """
+    """How one tensor lies on a mesh: `dims` as in `Dims`, with the sizes and names of the mesh."""
 
     text: str
     dims: tuple[Dim, ...]
@@ -233,10 +211,7 @@ class ShardLayout:
 
 @dataclass(frozen=True, slots=True)
 class ShardedTensor:
-    """The shards of one tensor: for each copy those of `ShardLayout.grid` in C order.
-
-    `problem` is why they cannot be put together; then there need not be a `layout`.
-    """
+    """The shards of one tensor: for each copy those of `ShardLayout.grid` in C order."""
 
     layout: ShardLayout | None = None
     copies: tuple[tuple[TensorRef, ...], ...] = ()
@@ -283,11 +258,7 @@ class TokenIds(NamedTuple):
 
 
 class TokenRuns(NamedTuple):
-    """The tokens of a tensor to compare, in order: first one and number of each run.
-
-    `shapes` are those of the ids of each step; they count from 0 through all steps, and a run is of one of them.
-    `share` is how many these are of all tokens without padding.
-    """
+    """The tokens of a tensor to compare, in order: first one and number of each run."""
 
     shapes: tuple[tuple[int, ...], ...]
     runs: tuple[tuple[int, int], ...]
@@ -296,10 +267,7 @@ class TokenRuns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommonTokens:
-    """The tokens of a tensor to compare, where others are padding.
-
-    `steps` are the tensors that have them, one for each pass of a model, where one alone does not.
-    """
+    """The tokens of a tensor to compare, where others are padding."""
 
     runs: TokenRuns
     steps: tuple[TensorRef, ...] = ()
@@ -329,10 +297,7 @@ def tokens_of(ref: TensorRef) -> CommonTokens:
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """``[msdump.shards]`` and ``[[msdump.dims]]``: the mesh of each side that is cut, and the dimensions of tensors.
-
-    `tokens` is by what the sequences of all sides are found again.
-    """
+    """``[msdump.shards]`` and ``[[msdump.dims]]``: the mesh of each side that is cut, and the dimensions of tensors."""
 
     meshes: Mapping[str, Mesh] = field(default_factory=dict)
     dims: tuple[DimsEntry, ...] = ()
@@ -341,10 +306,7 @@ class Sharding:
 
 @dataclass(frozen=True, slots=True)
 class Renumbering:
-    """Numbers in names that count from 0 on each rank along an axis: layers of a stage, experts of a rank.
-
-    `each` is how many there are on each rank, or one number for all; with virtual stages first those of chunk 0.
-    """
+    """Numbers in names that count from 0 on each rank along an axis: layers of a stage, experts of a rank."""
 
     axis: str
     names: str
@@ -486,10 +448,7 @@ class _Piece(NamedTuple):
 def segments_of(
     dim: Dim, lengths: Sequence[int], sequences: Sequence[int] = (), *, pick: int = 0
 ) -> tuple[Segment, ...]:
-    """Return what a dimension is made of, in order; `lengths` are those of its parts, `sequences` if it is packed.
-
-    `pick` is as in `ShardLayout`. TensorShapeError where the lengths cannot come from such cuts.
-    """
+    """Return what a dimension is made of, in order; `lengths` are those of its parts, `sequences` if it is packed."""
     shares = sum(block.share for block in dim.blocks)
     for part, length in enumerate(lengths):
         if length % shares:

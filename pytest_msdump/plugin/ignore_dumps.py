@@ -32,10 +32,7 @@ if TYPE_CHECKING:
 
 
 class IgnoreDumps:
-    """A plugin object that keeps pytest out of the dumps of a session.
-
-    `suites` are the suite files that collection may find; one that lies in the dump of another suite is not among them.
-    """
+    """A plugin object that keeps pytest out of the dumps of a session."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -77,10 +74,7 @@ class IgnoreDumps:
         return os.path.join(self._real_folders[folder], name)  # noqa: PTH118 - as above
 
     def _replace_conftest_import(self) -> None:
-        """Give pytest an empty module in place of a conftest.py of a dump.
-
-        No hook is asked before a conftest.py runs: not for the paths given to pytest, nor for folders called ``test*``.
-        """
+        """Give pytest an empty module in place of a conftest.py of a dump."""
         manager: Any = self._config.pluginmanager
         load = manager._importconftest
 
@@ -123,11 +117,7 @@ class DumpFolder(pytest.File):
 
 
 def find_dumps(config: pytest.Config) -> IgnoreDumps:
-    """Return what keeps pytest out of the dumps that are named in any place this session looks at.
-
-    Runs before the first conftest.py is loaded: options are in `known_args_namespace` only. Two suite files that lie in
-    dumps of each other are refused, since either could be hostile data.
-    """
+    """Return what keeps pytest out of the dumps that are named in any place this session looks at."""
     dumps, options, ini = IgnoreDumps(config), option_values(config.known_args_namespace), ini_values(config)
     directory = config.invocation_params.dir
     dumps.add([*_sides(options, directory), *_sides(ini, config.rootpath)])
@@ -151,10 +141,7 @@ def find_dumps(config: pytest.Config) -> IgnoreDumps:
 
 
 def _add_suites(dumps: IgnoreDumps, files: Sequence[Path], typed: Sequence[Path]) -> None:
-    """Add the dumps of suite files, but not of those that lie in a dump of another one.
-
-    A file that was typed counts in any case, and so does one that lies in a dump of its own only.
-    """
+    """Add the dumps of suite files, but not of those that lie in a dump of another one."""
     sides = {file: _sides_of(Source(file)) for file in files}
     roots = {file: [os.path.realpath(os.fspath(side)) for side in sides[file]] for file in files}
 

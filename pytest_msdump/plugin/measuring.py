@@ -48,11 +48,7 @@ _MEASURING: pytest.StashKey[_Measuring] = pytest.StashKey()
 
 
 def runner_of(item: MeasuredItem) -> Runner:
-    """Return the runner for `item`; the same one for items that follow each other.
-
-    Nothing is compared ahead of another test, which may write the files that come next. A worker of pytest-xdist does
-    not know which items will be its own, and is itself one of several processes: it compares nothing ahead.
-    """
+    """Return the runner for `item`; the same one for items that follow each other."""
     now = item.config.stash.get(_MEASURING, None) or item.config.stash.setdefault(_MEASURING, _Measuring())
     if now.runner is None or item.nodeid not in now.items:
         if now.runner is not None:

@@ -53,12 +53,7 @@ def cache_folder(directory: Path) -> Path:
 
 
 class Cache:
-    """Records of earlier runs, in a folder; `comparer` is what they depend on beside their pairs.
-
-    `by_content` identifies files by a digest of their content, not by what the file system says of them.
-
-    A verdict `error` is never kept: the next run may be able to read the file.
-    """
+    """Records of earlier runs, in a folder; `comparer` is what they depend on beside their pairs."""
 
     def __init__(self, folder: Path, comparer: Comparer, *, by_content: bool) -> None:
         self._by_content = by_content
@@ -92,11 +87,7 @@ class Cache:
         return None if found is None else replace(found, order=pair.order)
 
     def keep(self, records: Mapping[int, Record], keys: Mapping[int, str], reused: Collection[int]) -> tuple[str, ...]:
-        """Keep all records but errors, and return what to note in the report.
-
-        A pair that is in `reused` came from the cache. One that has a line and was compared all the same, in any
-        process, has a damaged line.
-        """
+        """Keep all records but errors, and return what to note in the report."""
         known = {number: key for number, key in keys.items() if number in records}
         worth = {
             # What only this run's graphs know is added to each record again.
@@ -156,11 +147,7 @@ def _digest_of(comparer: Comparer, by_content: bool) -> str:
 
 
 class CacheFile:
-    """The records that one set of conditions gave; `name` is the digest of these.
-
-    The folder is made, with a ``.gitignore`` of its own, when something is kept. All its files together take at most
-    `most_bytes`: what was not used for longest goes first. `note` says what is wrong with the file.
-    """
+    """The records that one set of conditions gave; `name` is the digest of these."""
 
     def __init__(self, folder: Path, name: str, *, most_bytes: int = 256 * 1024 * 1024) -> None:
         self.folder = folder
@@ -186,11 +173,7 @@ class CacheFile:
         return None
 
     def keep(self, records: Mapping[str, Record], measured: Iterable[str] = ()) -> None:
-        """Write `records` beside what is there; those of `records` are the last to go.
-
-        `records` are by their keys; `measured` are keys of what had to be measured: where this object knows of a line,
-        another process has found it damaged. OSError where it cannot be written.
-        """
+        """Write `records` beside what is there; those of `records` are the last to go."""
         for key in measured:
             self.get(key)
         if all(key in self._places for key in records) and not self._damaged:

@@ -75,11 +75,7 @@ class Cluster:
         self._await_workers()
 
     def records(self, numbers: Iterable[int]) -> Iterator[tuple[int, Record]]:
-        """Yield records with the numbers of their pairs, in the order in which they are done.
-
-        A pair that ends its workers one after the other gets the verdict `error`. If no worker is left, the rest is not
-        yielded, and `notes` say so.
-        """
+        """Yield records with the numbers of their pairs, in the order in which they are done."""
         waiting = deque(self._tasks(list(numbers)))
         suspects: list[ClusterJob] = []
         try:
@@ -373,11 +369,7 @@ def job_of(number: int, pair: Pair) -> ClusterJob:
 
 
 def compare_batch(jobs: Sequence[ClusterJob], comparer: Comparer, wanted: Stamp) -> Answer:
-    """Compare pairs on a worker of a cluster; `wanted` is the program of the machine with the plan.
-
-    The answer is a refusal if this worker has another program, whose numbers may differ. A pair whose files look
-    different from here has the verdict `error`.
-    """
+    """Compare pairs on a worker of a cluster; `wanted` is the program of the machine with the plan."""
     unlike = differences(stamp(), wanted)
     if unlike:
         return Answer(refusal=f"it has {unlike}")

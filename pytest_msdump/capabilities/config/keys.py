@@ -34,13 +34,7 @@ Version = tuple[int, ...]
 
 
 class ConfigKey(NamedTuple):
-    """One key.
-
-    `kind` is "uint", "bool", "text", "texts", "numbers", "steps" (a text such as ``0|5-8``), "path" (absolute),
-    "name" or "models". `meaning` is the code of a sentence, which also says what holds without the key where there is
-    no `default`. `choices` are all values there are, empty where any will do. Known from version `since` to before
-    `until`; counts in `modes`, and is read and without effect in others.
-    """
+    """One key."""
 
     section: str
     name: str

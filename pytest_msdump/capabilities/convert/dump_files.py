@@ -137,13 +137,7 @@ def plan_dumps(sources: Iterable[DumpSource], kind: str | None) -> tuple[Sequenc
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What a caller says of tensors; it wins over what their files say.
-
-    `dtype` is that of the elements, where the npy type is only how they are stored (bfloat16, float8 kinds, int4 …);
-    `memory_format` what the axes are, ``ND`` by default; `shape` the logical one of tensors in a padded format, for the
-    header; `groups` those of a convolution; `wanted` the format to bring tensors to. A user's `converters` win over
-    ours. ConfigError where a dump has no number for the data type or memory format.
-    """
+    """What a caller says of tensors; it wins over what their files say."""
 
     dtype: str | None = None
     memory_format: str | None = None
@@ -276,11 +270,7 @@ _FIELDS = {"output": _OUTPUT, "input": _INPUT}
 
 @dataclass(frozen=True, slots=True)
 class DumpTensor:
-    """One tensor of a dump file: a view in stored axes, and its place among the file's outputs or inputs, its slot.
-
-    `dtype` is that of the elements in the dump, the view's by default; values that it does not have are an error.
-    `original_shape` is the shape without padding: by default the stored one, or none where the format is padded.
-    """
+    """One tensor of a dump file: a view in stored axes, and its place among the file's outputs or inputs, its slot."""
 
     view: TensorView
     io: str = "output"

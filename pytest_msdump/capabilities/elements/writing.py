@@ -26,13 +26,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Elements:
-    """Some elements of a pair; every field has an entry for each.
-
-    `index` are C-order element numbers; `left` and `right` the values, each in its own type. `absolute` is |l-r|:
-    integers if both sides are, else float64; 0 where both are the same infinity, NaN where either is NaN. `relative` is
-    |l-r|/|r|, and 0 where both sides are equal; it has no meaning where `undefined` is set. `zero` marks where the
-    right side is 0, `both_nan` where both sides are NaN.
-    """
+    """Some elements of a pair; every field has an entry for each."""
 
     index: npt.NDArray[np.int64]
     left: Array
@@ -307,10 +301,7 @@ class DetailOptions:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """The files of one pair in detail, the summary and the two lists first.
-
-    `summary` has its texts by title; `top_absolute` and `top_relative` are the lines of the lists with their titles.
-    """
+    """The files of one pair in detail, the summary and the two lists first."""
 
     files: tuple[Path, ...]
     summary: Mapping[str, str] = field(default_factory=dict)

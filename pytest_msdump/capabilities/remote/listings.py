@@ -26,11 +26,7 @@ _GAP_BYTES = 2**21
 
 
 class RemoteFile(Seekable):
-    """The bytes of a file on object storage, in the version that was listed. Not for several threads at a time.
-
-    The last piece that was fetched is kept, at most 8 MiB, and nothing on disk: what is read twice is fetched twice.
-    OSError where it is not there, or the storage does not say.
-    """
+    """The bytes of a file on object storage, in the version that was listed. Not for several threads at a time."""
 
     def __init__(self, path: RemotePath) -> None:
         self._url = str(path)
@@ -39,10 +35,7 @@ class RemoteFile(Seekable):
         self._kept, self._start, self._step = b"", 0, FIRST_BYTES
 
     def read_into(self, target: memoryview, offset: int) -> None:
-        """Fill `target` from byte `offset` on.
-
-        OSError where the storage does not give these bytes; ``ESTALE`` where the file is another one than was listed.
-        """
+        """Fill `target` from byte `offset` on."""
         done = 0
         while done < len(target):
             piece = self._piece(offset + done, len(target) - done)
@@ -84,12 +77,7 @@ _Node: TypeAlias = "StoredObject | dict[str, bool] | None"
 
 @dataclass(frozen=True)
 class Listings:
-    """What this process knows of object storage, by URL.
-
-    `nodes` are the trees that were listed, at and below `roots`. What readers look for elsewhere, such as the graphs
-    above a folder further down in a run's tree, is asked for by itself and is in `asked`, until a tree is listed again.
-    `changed` are sentences about files that were found to have changed since then.
-    """
+    """What this process knows of object storage, by URL."""
 
     roots: set[str] = field(default_factory=set)
     nodes: dict[str, _Node] = field(default_factory=dict)
@@ -160,12 +148,7 @@ class Listings:
         return stored is None and isinstance(names, dict)
 
     def list_below(self, root: RemotePath) -> tuple[Path, ...]:
-        """List all that is at and below `root`, a dump or one file, in place of what an earlier call listed there.
-
-        Names below `root` that cannot be a file's, such as ``../x``, are in no folder; they are returned. ConfigError
-        where what is needed is not installed; DumpNotFoundError where there is nothing at `root`, or the storage does
-        not list it; UnknownDumpFormatError where each file has such a name.
-        """
+        """List all that is at and below `root`, a dump or one file, in place of what an earlier call listed there."""
         url = str(root)
         self.forget(url)
         found = list_tree(url)

@@ -132,10 +132,7 @@ def _connect(url: str) -> tuple[Any, str]:
 
 @lru_cache(maxsize=64)
 def _system(anchor: str, _thread: int) -> Any:
-    """Return the file system of a scheme and host; without the rest of the URL, which fsspec could take for options.
-
-    One for each thread: a worker of a cluster may have several, and a storage may have one connection.
-    """
+    """Return the file system of a scheme and host; without the rest of the URL, which fsspec could take for options."""
     scheme = anchor.partition(":")[0]
     try:
         from fsspec.core import url_to_fs

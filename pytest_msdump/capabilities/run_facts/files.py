@@ -100,10 +100,7 @@ def _parse_data_dump(
 
 
 def _parse_acl_dump(section: Mapping[str, Any], *, source: str, rank: int | None = None) -> DumpConfiguration:
-    """Read the section ``dump`` of an ``acl.json``.
-
-    `dump_step` is left out: MindSpore writes a number there that stands for "not yet", and counts steps in directories.
-    """
+    """Read the section ``dump`` of an ``acl.json``."""
     if section.get("dump_debug") == "on":
         return DumpConfiguration(source, rank, scene=_OVERFLOW)
     if isinstance(section.get("dump_scene"), str) and "exception" in section["dump_scene"]:

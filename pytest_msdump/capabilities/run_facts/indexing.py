@@ -17,11 +17,7 @@ from pytest_msdump.dumps.graphs.execution_order import find_orders, read_order
 
 
 def with_run(dump: Dump, request: IndexRequest) -> Dump:  # noqa: ARG001 - as every stage takes it
-    """Add version, device and configuration from the files beside a dump; notes say what does not fit together.
-
-    What a configuration says and the tensors contradict is left out: it is of an earlier run, since MindSpore does not
-    write it again.
-    """
+    """Add version, device and configuration from the files beside a dump; notes say what does not fit together."""
     if not dump.root.is_dir():
         return dump
     run, notes = read_run(dump.root)

@@ -40,11 +40,7 @@ class Sampled:
 
 
 class AlignedViews(NamedTuple):
-    """Two tensors of one shape, `left` and `right`, and how they came to it.
-
-    The logical ones are without their memory formats, but with their own axes. `transform` is what was done after that;
-    `remarks` are about what the files hold beside the values.
-    """
+    """Two tensors of one shape, `left` and `right`, and how they came to it."""
 
     left: TensorView
     right: TensorView
@@ -135,10 +131,7 @@ def _aligned(pair: Pair, left: TensorView, right: TensorView, converters: Conver
 
 
 def axis_letters(left: TensorView, shape: tuple[int, ...], transform: Transform) -> str | None:
-    """Return names of axes, e.g. ``"NCHW"``, or ``None`` if nothing states them.
-
-    `left` is as it was opened, `shape` as it was aligned, `transform` what was left to be done then.
-    """
+    """Return names of axes, e.g. ``"NCHW"``, or ``None`` if nothing states them."""
     rank = len(shape)
     orders = (transform.left_format, transform.right_format)
     if rank == len("NCHW") and any(orders):
@@ -188,13 +181,7 @@ def _remarks(pair: Pair, opened: _Views, logical: _Views, shaped: _Views) -> tup
 def logical_views(
     left: TensorView, right: TensorView, transform: Transform, converters: Converters | None = None
 ) -> tuple[TensorView, TensorView, Transform]:
-    """Undo the memory format of both sides; return them without padding, and the transform that is left to be done.
-
-    `left_logical_shape` and `left_logical_format` of `transform` are what a rule file says of the original. If the
-    right side has the left's dimensions with the channels at the other end (a rule file speaks of the framework, a
-    reference may come from another one), the left is brought to its order, unless the user named the right side's.
-    Raises `TensorShapeError` if a memory format and the shapes contradict each other, or no logical shape is known.
-    """
+    """Undo the memory format of both sides; return them without padding, and the transform that is left to be done."""
     if transform == _NO_TRANSFORM and not converters and _is_plain(left) and _is_plain(right):
         return left, right, transform
     right_shape, right_format = target(right.spec, rule_format=None, rule_shape=None)
@@ -234,10 +221,7 @@ def _with_moved_channels(left: TensorView, right: TensorView, axes: str) -> Tens
 def views_with_graph_shapes(
     pair: Pair, left: TensorView, right: TensorView, transform: Transform
 ) -> tuple[TensorView, TensorView]:
-    """Give outputs of view operators the shape from a graph, if their files' own shapes differ and that helps.
-
-    MindSpore 2.10 on CPU writes the output of Reshape and Flatten with the shape of their input.
-    """
+    """Give outputs of view operators the shape from a graph, if their files' own shapes differ and that helps."""
     if left.shape == right.shape or transform.transpose is not None or transform.reshape:
         return left, right
     left_shaped, right_shaped = _with_graph_shape(pair.left, left), _with_graph_shape(pair.right, right)

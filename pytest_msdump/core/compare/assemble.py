@@ -33,13 +33,7 @@ def assemble(
     notes: tuple[str, ...] = (),
     rerun: tuple[str, ...] = (),
 ) -> Report:
-    """Return the report of one suite.
-
-    `records` has one for each pair, in the order of `pairing.pairs`. `sides` are those of `side_info`, if the caller
-    has them; `further` has those of golden and third by name. `limits` are JSON values about the policy; `network` are
-    the operators of the left side's compiled model; `first` is how many elements of each were looked at, all by
-    default; `rerun` is what follows ``msdump compare`` to do it again.
-    """
+    """Return the report of one suite."""
     of_left, of_right = sides or (side_info(left), side_info(right))
     orders: dict[OpKey, int] = {}
     for ref in left.refs if pairing.unmatched_left else ():

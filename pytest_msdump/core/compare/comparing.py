@@ -67,11 +67,7 @@ def stages_of(refs: Iterable[TensorRef], *, has_golden: bool) -> PairStages:
 
 @dataclass(frozen=True, slots=True)
 class Comparer:
-    """Compares pairs of one plan, in any process that sees the files; holds all that a record depends on.
-
-    Names of files in records are relative to `roots`, see `record_of`. Can be pickled if `extras` holds no code of a
-    user: stages are functions of modules.
-    """
+    """Compares pairs of one plan, in any process that sees the files; holds all that a record depends on."""
 
     policy: Policy
     extras: Extras
@@ -79,11 +75,7 @@ class Comparer:
     stages: PairStages
 
     def compare(self, pair: Pair) -> Record:
-        """Return the record of a pair, without what only the plan knows.
-
-        Whatever is wrong with its files becomes the verdict `error` of this pair alone. Both sides are opened here,
-        read in blocks, and closed again; `comparison` is ``None`` if nothing could be measured.
-        """
+        """Return the record of a pair, without what only the plan knows."""
         try:
             for road in self.stages.road:
                 if (record := road(pair, self.policy, self.roots)) is not None:

@@ -28,15 +28,7 @@ _LEVELS_ABOVE = 4
 
 
 def index(root: Path, *, graph_files: Iterable[Path] = (), allow_incomplete: bool = False) -> Dump:
-    """Index the dump at `root`, in execution order and with lines of the program as far as these are known.
-
-    `root` is a dump directory or one tensor file; a remote one is listed anew. `graph_files` are orders and graphs
-    outside of the tree. With `allow_incomplete` a recording that has not ended is taken as it is, and its notes say so.
-
-    Raises DumpNotFoundError; UnknownDumpFormatError for files that no reader knows, with what each reader looked for;
-    IncompleteRecordingError; ConfigError where a graph file cannot be used, or a URL needs a package that is not
-    installed.
-    """
+    """Index the dump at `root`, in execution order and with lines of the program as far as these are known."""
     kept = tuple(graph_files)
     if not kept and root.suffix == _ARRAY and not isinstance(root, RemotePath) and root.is_file():
         return reader(_ARRAY_READER).index(root)

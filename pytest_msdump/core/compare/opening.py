@@ -51,10 +51,7 @@ def open_view(ref: TensorRef) -> TensorView:
 
 
 def open_logical(ref: TensorRef) -> TensorView:
-    """Open one tensor in its logical shape: without its memory format and the padding that goes with it.
-
-    Where no logical shape is known it stays in stored axes; then its `spec` has a memory format and no logical shape.
-    """
+    """Open one tensor in its logical shape: without its memory format and the padding that goes with it."""
     view = open_view(ref)
     try:
         shape, axes = target(view.spec, rule_format=None, rule_shape=None)
@@ -191,12 +188,7 @@ def as_path(path: str | PathLike[str]) -> Path:
 
 
 class ArrayView(TensorView):
-    """A `TensorView` over a numpy array of any order, strides and byte order. The whole is never copied.
-
-    `dtype` is the logical one, a name from `facts.dtypes`; needed where the array's own says too little
-    (``"bfloat16"`` for float32 values that came from bfloat16). TensorFileError where the array holds something else
-    than numbers (objects, strings, dates), or `dtype` is not stored like this.
-    """
+    """A `TensorView` over a numpy array of any order, strides and byte order. The whole is never copied."""
 
     def __init__(self, array: npt.ArrayLike, dtype: str | None = None) -> None:
         self._array: npt.NDArray[Any] = np.asarray(array)

@@ -58,10 +58,7 @@ class OperatorGroup:
 
 @dataclass(frozen=True)
 class Plan:
-    """Two dumps and their pairs. The same suite gives the same plan in every process that sees the same files.
-
-    `golden` and `third` are further runs of what the right side is of. `hooks` are those of a session's users.
-    """
+    """Two dumps and their pairs. The same suite gives the same plan in every process that sees the same files."""
 
     suite: Suite
     left: Dump
@@ -156,11 +153,7 @@ class Plan:
 
 
 def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) -> Plan:
-    """Index both sides of a suite by name and pair them; what cannot be used raises `ConfigError`.
-
-    With `newest_only` further occurrences of a tensor are left out, as the vendor's programs leave them out. `hooks` of
-    users choose partners and set limits beside the capabilities.
-    """
+    """Index both sides of a suite by name and pair them; what cannot be used raises `ConfigError`."""
     choose_kernel()
     allowed = suite.options["allow_incomplete"]
     graphs = {"left": suite.graph_files}

@@ -38,12 +38,7 @@ _Layers = Mapping[str, Mapping[str, _OriginWeight]]
 def different_origins(
     left: Dump, right: Dump, pairs: Iterable[Pair] = (), *, by_tokens: bool = False
 ) -> tuple[str, ...]:
-    """Return what there is to say of inputs and weights, if the two runs had different ones.
-
-    Both dumps need manifests. Inputs are compared by name, or by what they hold where no name is on both sides; weights
-    where the layers are one of `pairs` or have one name, and are called the same, or what frameworks call the same.
-    Runs that meet `by_tokens` are given them in other steps and batches, and their ids are compared themselves.
-    """
+    """Return what there is to say of inputs and weights, if the two runs had different ones."""
     inputs: list[str] = []
     different: list[str] = []
     folded: dict[str, dict[str, str]] = {"left": {}, "right": {}}
@@ -74,11 +69,7 @@ def different_origins(
 
 
 def refuse_other_origins(golden: Dump, right: Dump, *, name: str) -> None:
-    """Raise ConfigError where a run in whose favour pairs may pass had other inputs or weights than the right side.
-
-    They are the same where they are after rounding to the coarser type, as far as digests tell: of a float64 run those
-    of the rounded values do. Of other types only digests of one type are compared.
-    """
+    """Raise ConfigError where a run in whose favour pairs may pass had other inputs or weights than the right side."""
     dtypes: list[set[str]] = []
     ranks: list[int | None] = [*right.ranks]
     for rank in ranks or [None]:

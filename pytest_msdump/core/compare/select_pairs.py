@@ -41,12 +41,7 @@ def wanted(text: str, io: str | None = None, slot: int | None = None) -> Wanted:
 
 
 def chosen_pairs(plan: Plan, choice: Wanted) -> tuple[int, ...]:
-    """Return the numbers of the pairs of one operator.
-
-    `choice` has any of its names, ``TYPE.OP``, its name on the right side, or a module's path. Raises
-    `UnknownNameError` if no operator has that name, `ConfigError` if it has no such tensor, and `MsdumpError` with the
-    reason if none of its tensors has a partner.
-    """
+    """Return the numbers of the pairs of one operator."""
     named: list[tuple[int, Pair]] = []
     alone: list[Unmatched] = []
     for names, side in ((names, side) for names in plan.names.readings(choice.operator) for side in ("left", "right")):

@@ -12,12 +12,7 @@ from pytest_msdump.core.errors import ConfigError
 
 @dataclass(frozen=True)
 class Extras:
-    """What a command line adds; code of a user runs only when its directory was named there (INTERFACE 8).
-
-    `converters` (by memory formats from and to) and `algorithms` (by name, with `arguments`) came from `files`. `first`
-    is how many elements of each tensor to look at, all by default; `spread` the tensors of which to keep how errors are
-    spread: "none", "failing" or "all".
-    """
+    """What a command line adds; code of a user runs only when its directory was named there (INTERFACE 8)."""
 
     converters: Mapping[tuple[str, str], Callable[..., Any]] = field(default_factory=dict)
     algorithms: Mapping[str, Callable[..., Any]] = field(default_factory=dict)

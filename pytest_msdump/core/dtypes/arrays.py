@@ -43,11 +43,7 @@ _WAYS = ("asnumpy", "numpy", "__array__", "get")
 
 
 def as_array(value: Any) -> Any:
-    """Return a numpy array, or a `RawArray` where numpy lacks the type.
-
-    Takes what `numpy.asarray` takes, tensors of PyTorch, TensorFlow, MindSpore, JAX and CuPy, also on a device or with
-    a gradient, and objects with ``__array__`` or ``__dlpack__``. Raises `ConfigError` for anything else.
-    """
+    """Return a numpy array, or a `RawArray` where numpy lacks the type."""
     if isinstance(value, (np.ndarray, np.generic, RawArray, int, float, complex, list, tuple)):
         return value
     for step in _STEPS:
@@ -107,11 +103,7 @@ _SIGNED_BYTES = ("int4", "int2")
 
 
 def array_to_save(array: Any, dtype: str | None = None) -> tuple[Array, str | None]:
-    """Return the array to save, in C order, and its logical type where the file's header does not have it.
-
-    `array` is what `as_array` takes; `dtype` is its logical type where it holds bit patterns. Raises `ConfigError` for
-    text, objects and records, for numbers that differ between machines, and for bytes that do not make up the shape.
-    """
+    """Return the array to save, in C order, and its logical type where the file's header does not have it."""
     array = as_array(array)
     if isinstance(array, RawArray):
         return _from_bits(array)

@@ -34,11 +34,7 @@ _AT = Coordinates(iteration=0, occurrence=0)
 
 @dataclass(frozen=True)
 class NamedArray:
-    """One array of a file: its name, what the file's directory claims of it, and where it is.
-
-    `start` and `size` are in bytes. `problem` says why it cannot be opened, as the end of a sentence; `entry` is what
-    else the format has of it. `keys` lead to it, where tensors are in lists and dicts.
-    """
+    """One array of a file: its name, what the file's directory claims of it, and where it is."""
 
     name: str
     spec: TensorSpec
@@ -60,10 +56,7 @@ class Contents:
 
 
 class ArrayFileReader(Reader):
-    """A reader of one kind of file, known by one of its `suffixes`. Each array is ``NAME:output:0``.
-
-    Unlike other readers, it reads the file's directory to index it. Names of arrays are names only, never paths.
-    """
+    """A reader of one kind of file, known by one of its `suffixes`. Each array is ``NAME:output:0``."""
 
     suffixes: ClassVar[tuple[str, ...]]
 

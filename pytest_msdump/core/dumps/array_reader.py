@@ -26,11 +26,7 @@ _MAX_ELEMENTS = 2**63 - 1
 
 
 class Layout(NamedTuple):
-    """How a tensor lies in its file.
-
-    `steps` are stored elements per step of each axis of `shape`; `bits` is the size of one element. `stored` is what
-    elements are read as, and `decode` makes values of what was read.
-    """
+    """How a tensor lies in its file."""
 
     spec: TensorSpec
     shape: tuple[int, ...]
@@ -103,12 +99,7 @@ class PackedReader:
 
 
 class StoredView(TensorView):
-    """A tensor of a file in its stored axes, or in another order of them.
-
-    Memory formats are undone elsewhere: `shape` is the stored shape, `spec.logical_shape` the one that the dump says
-    the tensor had before. Holds one band of `block_bytes` and what the caller asks for at once. Not for several threads
-    at a time; views made by `permuted` share the file, and closing one of them closes all.
-    """
+    """A tensor of a file in its stored axes, or in another order of them."""
 
     def __init__(self, file: StoredFile, offset: int, layout: Layout, *, block_bytes: int = BLOCK_BYTES) -> None:
         self._file, self._offset, self._layout, self._block_bytes = file, offset, layout, block_bytes
@@ -131,11 +122,7 @@ class StoredView(TensorView):
         return self._layout.shape
 
     def read(self, start: int, stop: int) -> Array:
-        """Return elements `start` to `stop` in C order of `shape`: 1-D, native, decoded.
-
-        The array belongs to the caller until the next `read` of this view. ValueError for a range outside the tensor,
-        or after `close`; TensorFileError where the file has shrunk meanwhile or the disk refuses.
-        """
+        """Return elements `start` to `stop` in C order of `shape`: 1-D, native, decoded."""
         if not 0 <= start <= stop <= self.size:
             raise ValueError(f"{self._file.where}: elements {start} to {stop} asked for, it has {self.size}")
         values = self._reader.read(start, stop)
@@ -176,12 +163,7 @@ def ordered_axes(axes: tuple[int, ...], shape: tuple[int, ...], where: str) -> t
 
 
 def open_flat(path: Path, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES) -> StoredView:
-    """Open raw bytes as a tensor in its stored axes; reads no data.
-
-    `claimed` is what the file's name says: the shape is the stored one, since in a device's memory format the logical
-    shape is unknown. `block_bytes` bounds what is held between reads when elements are gathered from other places.
-    TensorFileError where the file cannot be read, or does not have just the bytes that dtype and shape need.
-    """
+    """Open raw bytes as a tensor in its stored axes; reads no data."""
     with opened(path) as file:
         _check_flat(file, claimed)
         return StoredView(file, 0, layout_of(claimed), block_bytes=block_bytes)

@@ -81,11 +81,7 @@ _LABELS = (("time", "time"), ("device", "device"), ("model", "model"), ("model_i
 
 
 def place_of(root: Path, parts: tuple[str, ...]) -> TreePlace | None:
-    """Read coordinates in a device's tree from a path; ``None`` when no dump has files at such a place.
-
-    `root` is what the user pointed at; directories above it count only when they make a whole tree with those below.
-    `parts` are the directories from there down to the files. A directory of files alone is iteration 0.
-    """
+    """Read coordinates in a device's tree from a path; ``None`` when no dump has files at such a place."""
     whole = (*_parts_above(root), *parts)
     for levels in _TREES:
         # A number above the time is the step of a dump only below the root: people number their runs, too.
@@ -171,10 +167,7 @@ def _parts_above(root: Path) -> tuple[str, ...]:
 
 
 def _in_first_layout(whole: tuple[str, ...], depth: int) -> Coordinates | None:
-    """Read ``net/device/iteration``, of which the last `depth` levels are below the root.
-
-    Nothing marks a net, and a device may be a bare number: above the root these could be any directories.
-    """
+    """Read ``net/device/iteration``, of which the last `depth` levels are below the root."""
     iteration = _ITERATION.fullmatch(whole[-1]) if whole else None
     if iteration is None or depth > _FIRST_LEVELS:
         return None

@@ -140,10 +140,7 @@ _KERNEL = re.compile(r"(?P<op_type>.+)-op[0-9]+", re.DOTALL)
 
 
 class FlatName(NamedTuple):
-    """What a flat name says. `op` is spelled as later releases do, so that both match; `dtype` as in the file.
-
-    Where the file has ``--`` for each slash, `true_name` is known, too.
-    """
+    """What a flat name says. `op` is spelled as later releases do, so that both match; `dtype` as in the file."""
 
     op: str
     op_type: str | None
@@ -229,11 +226,7 @@ class AscendName(NamedTuple):
 
 
 class SliceName(NamedTuple):
-    """Name of an operator that ran in slices.
-
-    `op` is without the numbers of slices, `origin` also without the subgraph that the compiler put in front; `number`
-    is the slice's, ``None`` when the name has none because slices are threads.
-    """
+    """Name of an operator that ran in slices."""
 
     op: str
     origin: str
@@ -309,10 +302,7 @@ _OPDEBUG = re.compile(
 
 
 class ConvertedName(NamedTuple):
-    """Name of an array that was made of one tensor of a dump file: the file's name, and which tensor it was.
-
-    `form` is what stands behind: the shape, as in ``2x19x5x7``, the memory format, or nothing.
-    """
+    """Name of an array that was made of one tensor of a dump file: the file's name, and which tensor it was."""
 
     dump: AscendName
     io: str

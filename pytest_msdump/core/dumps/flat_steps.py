@@ -24,10 +24,7 @@ def iterations_of(dump: Dump) -> tuple[int, ...]:
 
 
 def with_steps(dump: Dump, other: Dump) -> Dump:
-    """Return a flat folder that holds every name equally often with its passes as the iterations of the other side.
-
-    Where the other side does not have as many iterations, the dump is returned as it is, with a note that says so.
-    """
+    """Return a flat folder that holds every name equally often with its passes as the iterations of the other side."""
     files = sorted((*dump.refs, *dump.older), key=lambda ref: (ref.source.timestamp or 0, ref.source.name))
     passes = _passes(dump, files)
     if passes < 2:

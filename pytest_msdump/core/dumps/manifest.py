@@ -179,10 +179,7 @@ def _entry(value: object) -> TensorEntry | None:
 
 
 def _sketched(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an entry says of a tensor of which the file holds a sketch alone; nothing where it says no such.
-
-    `norm` is NaN where what it says cannot be true: the file then holds no tensor all the same.
-    """
+    """Return what an entry says of a tensor of which the file holds a sketch alone; nothing where it says no such."""
     norm, shape, found = _value(value.get("norm")), value.get("shape"), value.get("statistics")
     member = value.get("member")
     if norm is None and shape is None and found is None and member is None:

@@ -62,13 +62,7 @@ _SHAPE = re.compile(r"[0-9x]+")
 
 
 class MindSporeReader(Reader):
-    """A dump tree with arrays that MindSpore wrote, or any directory within one, down to the files of one iteration.
-
-    Coordinates come from the path. A directory that was copied out of its tree is read too: what its path no longer
-    says (rank, net, graph) is unknown and matches any value, and a directory of files alone is iteration 0. Dump files
-    of a device and arrays that were made of such are read where they lie beside MindSpore's own; a tree of nothing else
-    is left to the readers of these.
-    """
+    """A dump tree with arrays that MindSpore wrote, or any directory within one, down to the files of one iteration."""
 
     name = "mindspore"
     looks_for = (

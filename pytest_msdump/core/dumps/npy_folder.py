@@ -45,14 +45,7 @@ _UNKNOWN = TensorSpec()
 
 
 class NpyFolderReader(Reader):
-    """Outputs of a reference run, flat or with one iteration in each sub-folder whose name is a plain number.
-
-    A flat folder is iteration 0. Where numbered sub-folders hold tensors, files beside these sub-folders belong to no
-    iteration and are listed as unexplained. Of two sub-folders with the same number (``1`` and ``01``) the shorter
-    name counts. A manifest gives true names, inputs and types; names that were too long are in a ``mapping.csv``.
-    Where the last number of a name is no time, as in ``features.0.1.npy``, the whole name is the operator's. Recordings
-    in ``rank_R`` are one dump.
-    """
+    """Outputs of a reference run, flat or with one iteration in each sub-folder whose name is a plain number."""
 
     name = "npy-folder"
     looks_for = "a folder of OP.INDEX.TIMESTAMP.npy files, or of numbered sub-folders of them"

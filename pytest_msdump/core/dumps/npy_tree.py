@@ -18,11 +18,7 @@ _UNKNOWN = TensorSpec()
 
 
 class NpyTreeReader(Reader):
-    """Arrays that `numpy.save` wrote by name: the operator is the path below the root, with ``/``, without ``.npy``.
-
-    Where a name at any depth is of another format's grammar, the folder is not taken: it lies elsewhere than that
-    format has it, and what its names say of types and iterations would be lost.
-    """
+    """Arrays that `numpy.save` wrote by name: the operator is the path below the root, with ``/``, without ``.npy``."""
 
     name = "npy-tree"
     looks_for = "a folder of NAME.npy files, with or without sub-folders"

@@ -45,12 +45,7 @@ def parse_object(text: str) -> tuple[dict[str, Any], str]:
 
 
 def read_mapping(path: Path) -> tuple[Mapping[str, str], str]:
-    """Read a ``mapping.csv``, which has the names that were too long for the file system.
-
-    It has one ``new name,original name`` a line, no header, and only the first comma separates. Returns the original
-    names by new name, without new names that stand for two different ones, and the end of a sentence about what could
-    not be read.
-    """
+    """Read a ``mapping.csv``, which has the names that were too long for the file system."""
     text, note = read_text(path, _MAX_MAPPING_BYTES)
     originals: dict[str, str] = {}
     ambiguous: set[str] = set()

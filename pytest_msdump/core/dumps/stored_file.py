@@ -36,11 +36,7 @@ def truncated(where: str, what: str) -> TensorFileError:
 
 
 class StoredFile:
-    """A file, opened for reading at any offset. Closed by `close`, or with the last reference to it.
-
-    `path` may be given as text where it is one of this machine. A file on object storage has no `descriptor`; its bytes
-    are fetched when they are read. TensorFileError where it cannot be opened, or is no regular file.
-    """
+    """A file, opened for reading at any offset. Closed by `close`, or with the last reference to it."""
 
     # Of one that could not be opened, and of a closed one.
     _descriptor = -1

@@ -46,12 +46,7 @@ class ReusedMemory:
 
 
 class StridedReader:
-    """Elements of a stored tensor in the C order of a logical shape.
-
-    The first element, of type `dtype`, is at byte `offset`. For each axis of `shape`, `strides` has how many stored
-    elements one step is: a permutation of dense strides. `block_bytes` bounds the band that is kept between reads; up
-    to `gap_bytes` unwanted bytes are read along rather than skipped.
-    """
+    """Elements of a stored tensor in the C order of a logical shape."""
 
     def __init__(
         self,

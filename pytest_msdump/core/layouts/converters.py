@@ -91,11 +91,7 @@ def _function(path: Path) -> Callable[..., Any]:
 def converted(
     view: TensorView, stored: str, shape: tuple[int, ...] | None, letters: str | None, converters: Converters
 ) -> TensorView | None:
-    """Convert a tensor by a user's function; ``None`` where there is none for this pair of formats.
-
-    The function gets the stored shape, the logical shape and all decoded values in stored order; its result may still
-    have padding behind each axis. Raises `TensorShapeError` where it fails or its result does not fit.
-    """
+    """Convert a tensor by a user's function; ``None`` where there is none for this pair of formats."""
     wanted = (letters or "ND").upper()
     function = converters.get((stored.upper(), wanted))
     if function is None or shape is None:

@@ -34,13 +34,7 @@ NAMELESS = frozenset({"", "IJ"})
 
 
 def target(spec: TensorSpec, *, rule_format: str | None, rule_shape: Shape | None) -> tuple[Shape | None, str | None]:
-    """Choose the logical shape of a stored tensor and the order of its axes.
-
-    `spec.logical_shape` is the header's, `rule_format` and `rule_shape` are a rule file's. The first that the stored
-    shape can hold wins: the header's shape in the rule's order, the rule's shape, the header's in the usual orders,
-    NCHW (NCDHW) before others. ``(None, None)`` where no shape is known, or a graph's does not fit; where no other
-    fits, the best guess, which the refusal names.
-    """
+    """Choose the logical shape of a stored tensor and the order of its axes."""
     known = format_name(spec.memory_format)
     wishes = list(_wishes(spec, rule_format, rule_shape))
     if known is None or spec.shape is None or not wishes:
@@ -93,11 +87,7 @@ def logical(
     logical_format: str | None = None,
     converters: Converters | None = None,
 ) -> TensorView:
-    """Undo the memory format that a view's spec names; reads no data, except for a user's converter.
-
-    `logical_shape` is the shape without padding; by default, and where a length is negative (unknown), what `target`
-    chooses. `converters` are a user's functions by (from, to), which win over ours.
-    """
+    """Undo the memory format that a view's spec names; reads no data, except for a user's converter."""
     spec = view.spec
     if logical_shape is None or min(logical_shape, default=0) < 0:
         logical_shape, logical_format = target(spec, rule_format=logical_format, rule_shape=logical_shape)
@@ -228,12 +218,7 @@ def stored(
     groups: int = 1,
     padding: float = 0,
 ) -> Array:
-    """Bring an array from its logical axes to a memory format.
-
-    `logical_format` has the axes of `array`, by default NCHW or NCDHW by their number; `c0` the elements in a block of
-    channels (of columns, in FRACTAL_NZ), by default 16, 4 in the C04 formats; `groups` those of a convolution.
-    `padding` fills incomplete blocks. TensorShapeError where the format is unknown or cannot hold the array.
-    """
+    """Bring an array from its logical axes to a memory format."""
     known = format_name(memory_format)
     if known is None:
         raise TensorShapeError(f"memory format {memory_format} is not known")

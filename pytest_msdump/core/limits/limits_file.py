@@ -100,10 +100,7 @@ def _digest(by_rank: Mapping[int | None, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Perturbed:
-    """The perturbed runs: `u` of each value of `what` was changed, with these `seeds`, and in `coarse` runs more.
-
-    `golden` says whether a run of higher precision widened what rounding does.
-    """
+    """The perturbed runs: `u` of each value of `what` was changed, with these `seeds`, and in `coarse` runs more."""
 
     u: float
     runs: int = 1
@@ -115,10 +112,7 @@ class Perturbed:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What rounding does to one tensor in one metric; `amp` is the metric by -log2(u), divided by that u.
-
-    `at_most` lowers it to what a run that passed has measured.
-    """
+    """What rounding does to one tensor in one metric; `amp` is the metric by -log2(u), divided by that u."""
 
     base: float
     amp: Mapping[str, float] = field(default_factory=dict)
@@ -132,11 +126,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class TensorLimits:
-    """One tensor: number of elements, its class of `ASSUMED_MULTIPLIERS`, and its bases by metric.
-
-    An integer tensor has `flipped` instead: how many of its elements a perturbed run changed. A `chaotic` one is not
-    judged by these: its error grows faster than the perturbation, or is as large as the tensor.
-    """
+    """One tensor: number of elements, its class of `ASSUMED_MULTIPLIERS`, and its bases by metric."""
 
     elements: int
     kind: str
@@ -155,11 +145,7 @@ class Accepted:
 
 @dataclass(frozen=True, repr=False)
 class LimitsFile:
-    """The content of a limits file; `name` is how findings call it.
-
-    `multipliers` are by class. They came from `controls` control runs, at a rate of false alarms of `alpha`; without
-    one they are assumed, and no lower than what the control runs need.
-    """
+    """The content of a limits file; `name` is how findings call it."""
 
     reference: ReferenceFacts
     perturbed: Perturbed
@@ -203,12 +189,7 @@ class LimitsFile:
     def limits_of(
         self, right: TensorKey, *, judged_as: str, right_dtype: str, computed: str = "", accept_looser: bool = False
     ) -> tuple[Mapping[str, Limit], tuple[Message, ...]]:
-        """Return the limits of a pair by metric, and what to note; no limits where the profile judges.
-
-        `judged_as` is the coarser type of both sides. Where that is not the right one's, bases are scaled by what the
-        coarse runs show, but for gradients. The profile judges as well where a limit would be met by any tensor, or,
-        unless that is accepted, is far looser than the profile `default` for the type that was `computed` in.
-        """
+        """Return the limits of a pair by metric, and what to note; no limits where the profile judges."""
         tensor = self.tensors.get(name_of(right))
         if tensor is None or not (tensor.metrics or tensor.flipped or tensor.chaotic):
             return {}, ()

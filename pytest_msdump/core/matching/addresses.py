@@ -60,14 +60,7 @@ def parse_address(text: str) -> Address:
 
 @dataclass(frozen=True, slots=True)
 class MapEntry:
-    """One pair that the user wrote down, by two addresses; or many, by templates (`matching.maps`).
-
-    `reshape`: same values in C order, other shape. `transpose`: axes of the right side that bring it to the left; the
-    sides' axis orders (``left_format``) then do not apply. `rank`, `net`, `graph`, `iteration` and `occurrence`
-    restrict the entry to one value of the left side. `rename` makes the right name of each left one. `label` names the
-    entry in messages and in `Pair.by`, e.g.
-    ``"msdump.toml [[msdump.map]] #3"``.
-    """
+    """One pair that the user wrote down, by two addresses; or many, by templates (`matching.maps`)."""
 
     left: str
     right: str

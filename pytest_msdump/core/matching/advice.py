@@ -60,11 +60,7 @@ _SHOWN = {
 
 @dataclass(frozen=True, slots=True)
 class DumpKind:
-    """What wrote a dump, as far as its index says.
-
-    `family` is ``"device"``, ``"original"``, or ``"other"``: dumps with names of their own, such as MindSpore's.
-    `quantised` says that its operators are those of a quantised model.
-    """
+    """What wrote a dump, as far as its index says."""
 
     family: str
     quantised: bool = False
@@ -84,11 +80,7 @@ class Advice:
 
 
 def kind_of(dump: Dump) -> DumpKind:
-    """Return what wrote a dump, by its reader and its index.
-
-    `quantised` needs more than a name with ``quant`` in it: a file ``.quant``, an operator of a quantising type, or a
-    name such as AMCT alone gives.
-    """
+    """Return what wrote a dump, by its reader and its index."""
     # One text of all names: a dump has many, and each fragment would be sought in each of them.
     labels = "\n".join({ref.key.op.label for ref in dump.refs})
     quantised = (
@@ -100,11 +92,7 @@ def kind_of(dump: Dump) -> DumpKind:
 
 
 def rules_for(left: Dump, right: Dump, rules: FusionRules) -> Advice | None:
-    """Say in one line which rule files two dumps need, when others or none were given; ``None`` when all is well.
-
-    Files are called wrong only for what they cannot do. Whether a model is quantised is a guess by names, so a rule
-    file that seems to be lacking is only mentioned: names or a map may do without it.
-    """
+    """Say in one line which rule files two dumps need, when others or none were given; ``None`` when all is well."""
     if not rules.given and not {left.reader, right.reader} <= _KIND_OF_READER.keys():
         return None
     ours, theirs = kind_of(left), kind_of(right)

@@ -21,12 +21,7 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 
 @dataclass(frozen=True, slots=True)
 class Align:
-    """Arrows ``(left value, right value)`` for each coordinate that can be aligned.
-
-    A left value with an arrow is compared with the arrow's right value and no other. A left value without one is
-    compared with the same value, even where an arrow of another value ends there too: with ``9->0`` both iterations 0
-    and 9 of the left are compared with iteration 0 of the right. Occurrences are counted by us and cannot be aligned.
-    """
+    """Arrows ``(left value, right value)`` for each coordinate that can be aligned."""
 
     iteration: tuple[tuple[int, int], ...] = ()
     rank: tuple[tuple[int, int], ...] = ()
@@ -41,11 +36,7 @@ class Align:
 
 
 def parse_align(mapping: Mapping[str, str], *, where: str) -> Align:
-    """Read an `align` table, e.g. ``{"iteration": "9->0, 10->1"}``; ``,`` or ``|`` separates arrows.
-
-    ConfigError, beginning with `where`, for a coordinate that cannot be aligned, arrows that cannot be read, or two
-    arrows from one left value.
-    """
+    """Read an `align` table, e.g. ``{"iteration": "9->0, 10->1"}``; ``,`` or ``|`` separates arrows."""
     arrows: dict[str, Any] = {}
     for coordinate, text in mapping.items():
         if coordinate not in _EXAMPLES:
@@ -145,12 +136,7 @@ def _restricted(place: Place, kept: _Pattern) -> Place:
 
 @dataclass(frozen=True, slots=True)
 class CommonCoordinates:
-    """The coordinates in which places of two dumps are compared.
-
-    For each of COORDINATES, `arrows` map a left value to a right value where the user said so, and `labels` has the
-    left side's value where the coordinate is only a label, else ``None``. `notes` are sentences for the header on
-    what is compared although its numbers differ.
-    """
+    """The coordinates in which places of two dumps are compared."""
 
     arrows: tuple[Mapping[int | str, int | str], ...]
     labels: Place

@@ -81,12 +81,7 @@ def _value(op: SideOperator, position: int) -> Parameter:
 
 
 class Explainer:
-    """Gives each tensor without a partner its reason and its candidates, when all ways of pairing are done.
-
-    `absences` say by side why its run did not dump a tensor; `lost` are the pairs that were asked for in vain;
-    operators of the types `passing` pass on what they are given; `containers` are by side operators that give back
-    what others inside of them gave back.
-    """
+    """Gives each tensor without a partner its reason and its candidates, when all ways of pairing are done."""
 
     def __init__(
         self,
@@ -293,11 +288,7 @@ _ALIKE = 0.45
 
 
 class NearestNames:
-    """A search for names like a given one; those in `preferred` come first.
-
-    Two names are alike when the rarer parts of the shorter are in the longer (``conv1`` in
-    ``Default/conv1-Conv2d/BiasAdd-op0``), or when their letters are nearly the same.
-    """
+    """A search for names like a given one; those in `preferred` come first."""
 
     def __init__(self, names: Iterable[str], *, preferred: Collection[str] = ()) -> None:
         self._names = list(dict.fromkeys(names))

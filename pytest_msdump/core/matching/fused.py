@@ -22,13 +22,7 @@ _LostByPair = dict[tuple[str, str, Message], Lost]
 
 
 def pair_by_rules(state: PairingState, request: PairingRequest) -> list[Lost]:
-    """Pair what rule files say; return the pairs of which exactly one side was dumped, although both should be.
-
-    Every tensor of an operator that the rules know is withheld, with its reason, where it gets no partner: a name that
-    happens to be the same is weaker evidence than a rule. One right tensor may get several left ones: an output, and
-    each input that it feeds. Of an L1 fusion group only the newest operator is compared, and the oldest where it has
-    other originals: those between work on slices in the L1 buffer, and what is dumped of them is no whole tensor.
-    """
+    """Pair what rule files say; return the pairs of which exactly one side was dumped, although both should be."""
     if request.rules is None or request.rules.base is None:
         return []
     pairer = _RulePairer(state, request, request.rules)

@@ -64,10 +64,7 @@ def spelling_of_name(name: str) -> str:
 
 
 class WeightName(NamedTuple):
-    """What a tensor of a training step is called in every framework: the weight's name, and what of it this is.
-
-    `state` is a value of `WEIGHT_STATES`, empty for the weight itself.
-    """
+    """What a tensor of a training step is called in every framework: the weight's name, and what of it this is."""
 
     weight: str
     state: str

@@ -31,10 +31,7 @@ def runs_of(side: Side, dump: Dump) -> Mapping[Place, ScopeRun]:
 
 
 class NamedModule(NamedTuple):
-    """A module that an address means at one place of a run: what leaves each call of it, or why that is not known.
-
-    `first` is an operator of that run, as a number in `Side.ops`.
-    """
+    """A module that an address means at one place of a run: what leaves each call of it, or why that is not known."""
 
     first: int
     calls: list[Leaving] | Message
@@ -90,10 +87,7 @@ class Modules:
         return found
 
     def address_of(self, ref: TensorRef, *, depth: int) -> str | None:
-        """Return the module that a tensor is all of what leaves, e.g. ``layer0.act`` or ``act@1``; else ``None``.
-
-        Of modules inside each other it is the one of that many names, else the innermost.
-        """
+        """Return the module that a tensor is all of what leaves, e.g. ``layer0.act`` or ``act@1``; else ``None``."""
         found: dict[int, str] = {}
         for run, own, number in self._around(ref):
             for end in range(len(own), 0, -1):
@@ -108,10 +102,7 @@ class Modules:
         return found.get(depth) or next(iter(found.values()), None)
 
     def in_entry(self, ref: TensorRef, partner: TensorRef) -> str | None:
-        """Return the module that a map entry names to pair a left tensor with `partner`; ``None`` where none does.
-
-        Operators inside are numbered anew when the port is mended; what leaves a module stays that.
-        """
+        """Return the module that a map entry names to pair a left tensor with `partner`; ``None`` where none does."""
         if not ref.key.io == partner.key.io == "output" or partner.key.slot:
             return None
         return self.address_of(ref, depth=len(re.split("[./]", partner.key.op.label)))

@@ -35,13 +35,7 @@ from pytest_msdump.matching.scopes import Leaving
 
 @dataclass(slots=True)
 class _EntryWork:
-    """One entry while it is applied.
-
-    `wanted` are the left places it is restricted to; `left_ops` and `right_ops` the operators it names, those outside
-    the selection as well; `pairs` the tensors it pairs, as positions in the sides' `refs`; `lost` has (reason, absent
-    sides) of what could not be paired, as a dict for its order. `leaving` has, of a side on which it names a module,
-    what leaves it, by (side, operator).
-    """
+    """One entry while it is applied."""
 
     entry: MapEntry
     label: str
@@ -77,10 +71,7 @@ class _EntryWork:
 
 
 def pair_by_map(state: PairingState, request: PairingRequest) -> list[Lost]:
-    """Pair what the map entries name, in their order; ConfigError where two of them name one left tensor.
-
-    Several entries may name one right tensor; each is a pair. A gradient leaves one operator and enters the optimizer.
-    """
+    """Pair what the map entries name, in their order; ConfigError where two of them name one left tensor."""
     if not request.entries:
         return []
     modules = {side: Modules(side, dump) for side, dump in zip(("left", "right"), request.dumps, strict=True)}
@@ -246,11 +237,7 @@ def _no_slot(state: PairingState, work: _EntryWork, pair: OperatorPair) -> Messa
 
 
 def _find_gaps(side: Side, other: Side, work: _EntryWork) -> None:
-    """Find places that both sides dumped, where only this one has the operator.
-
-    Occurrences are left out: a loop may run more often on one side, and the surplus is unmatched, not missing.
-    The other side's operators outside the selection count: one that only another rank has is not lost at this one.
-    """
+    """Find places that both sides dumped, where only this one has the operator."""
     address, others = work.of_side(other)
     present = PlaceIndex(without_occurrence(other.ops[number].common) for number in others)
     for number in _kept(side, work.of_side(side)[1]):

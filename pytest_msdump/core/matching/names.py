@@ -84,11 +84,7 @@ def _pair(
 
 
 def _without_shifted_numbers(state: PairingState, pairs: Sequence[OperatorPair]) -> list[OperatorPair]:
-    """Leave out pairs whose names are running numbers that mean something else on the other side (``features.3``).
-
-    Each side numbers the children of a container by itself. That one of them is of another kind may be a mistake of the
-    port, which is to be compared; where several are, and more than one in ten, the numbers differ.
-    """
+    """Leave out pairs whose names are running numbers that mean something else on the other side (``features.3``)."""
     children: defaultdict[str, list[OperatorPair]] = defaultdict(list)
     for one, other in pairs:
         container, _, number = state.left.ops[one].key.label.rpartition(".")

@@ -39,11 +39,7 @@ class Absence:
         self._back = [{common: own for own, common in one.items()} for one in arrows]
 
     def of_tensor(self, ref: TensorRef, place: Place, *, is_known: bool) -> Message | None:
-        """Return why this side does not have the partner of the other side's tensor; ``None`` where nothing says so.
-
-        `place` is in common coordinates; `is_known` says whether this side dumped anything of an operator of that name
-        there, in any iteration.
-        """
+        """Return why this side does not have the partner of the other side's tensor; ``None`` where nothing says so."""
         op, io = ref.key.op, ref.key.io
         if ref.reader == _REFERENCE_READER:
             # A reference's names and types are another framework's, also where its manifest has them.

@@ -29,11 +29,7 @@ _MOST_ORIGINALS = 8
 
 
 class Wish(NamedTuple):
-    """What a left tensor is to be compared with.
-
-    `origins` are tensors of the right side, best first; without any, `reason` says why. `by` names the rule.
-    `expected` says that both sides must have dumped it, so that one of them alone is a loss.
-    """
+    """What a left tensor is to be compared with."""
 
     origins: tuple[OriginOutput, ...] = ()
     by: str = ""
@@ -220,11 +216,7 @@ _Output = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Quantised:
-    """The quantised part of a model.
-
-    `outputs` hold quantised numbers. `between` are operators that compute with quantised numbers, of which nothing can
-    be compared. `dequantising` are operators whose inputs are quantised and whose outputs are not.
-    """
+    """The quantised part of a model."""
 
     outputs: frozenset[_Output] = frozenset()
     between: frozenset[str] = frozenset()
@@ -247,11 +239,7 @@ class Quantised:
 
 
 def find_quantised(graph: OperatorGraph) -> Quantised:
-    """Follow quantised numbers through a compiled model or AMCT's rules, from quantisation to dequantisation.
-
-    A name alone is weak evidence (``stats.quantile``): an output is a quantisation's only if the model gives it an
-    integer type of few bits, and a dequantisation's only if it is floating point.
-    """
+    """Follow quantised numbers through a compiled model or AMCT's rules, from quantisation to dequantisation."""
     outputs: set[_Output] = set()
     between: set[str] = set()
     dequantising: set[str] = set()

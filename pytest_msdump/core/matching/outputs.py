@@ -53,10 +53,7 @@ class _Match(NamedTuple):
 
 
 def pair_outputs(state: PairingState, request: PairingRequest, *, pairs: bool = True) -> list[LostOutput]:
-    """Pair the model's own outputs that are not compared yet; return those of the right that stay so.
-
-    Nothing happens where a side does not say which they are. Without `pairs` nothing is paired.
-    """
+    """Pair the model's own outputs that are not compared yet; return those of the right that stay so."""
     left_dump, right_dump = request.dumps
     if any("output" not in side.directions for side in (state.left, state.right)):
         return []

@@ -72,20 +72,7 @@ def pair_dumps(
     exclude_types: Iterable[str] = (),
     shape_of: Callable[[TensorRef], tuple[int, ...] | None] = lambda ref: ref.spec.logical_shape or ref.spec.shape,
 ) -> Pairing:
-    """Pair the tensors of the run under test with those of the reference; the same input gives the same pairs.
-
-    Pairs are made within the same coordinates, as `align` says. A coordinate that a tensor does not have agrees with
-    any value. A rank, net, graph or iteration of which each side has exactly one value is a label, not a key;
-    occurrences always are keys.
-
-    `entries` are pairs that the user named; they win over everything else, and two for one left tensor raise
-    `ConfigError`. `rules` are rule files; they win over names, and `advice.rules_for` says whether they are the right
-    ones. `align` says which left coordinates are compared with which right ones, `selection` what is asked for: all
-    outputs when left out. The formats are axis orders of the side's 4-D tensors, carried by each pair but those whose
-    entry has a `transpose`. `ways` are by default all, but neither scopes nor graphs where there are entries.
-    `exclude_types` are operators that pass their input on, beside those that are known to. `shape_of` says what logical
-    shape a tensor has; ``None`` where that is not known.
-    """
+    """Pair the tensors of the run under test with those of the reference; the same input gives the same pairs."""
     selection = selection or Selection()
     coordinates = common_coordinates(left, right, align or Align())
     wanted = wanted_by_selection(selection)

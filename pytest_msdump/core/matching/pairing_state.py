@@ -22,13 +22,7 @@ OperatorPair = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class PairingRequest:
-    """What every way of pairing gets besides the state.
-
-    Map `entries` and `rules` are what the user gave, `wanted` the left places asked for, `formats` the axis orders of
-    the sides, carried by each pair. `are_files` says that each side is one file and not a dump. `dumps` are the left
-    and the right one; `shape_of` says what logical shape a tensor has, ``None`` where that
-    is not known.
-    """
+    """What every way of pairing gets besides the state."""
 
     coordinates: CommonCoordinates
     wanted: Wanted
@@ -72,14 +66,7 @@ class _PartnerPlaces:
 
 @dataclass(slots=True)
 class PairingState:
-    """The pairs found so far, in order, and what is kept from later ways of pairing.
-
-    A left tensor has several partners only because of coordinates it does not have. So may a right one: a flat
-    reference is compared with every rank; and map entries or rule files may give it to several left tensors.
-    `withheld` maps (side, tensor) to the reason why no later way may pair it; `ambiguous` maps (side, operator) to the
-    reason and the rivals. `trusts_files` says that only one side's true names come from a graph, so that names of
-    files are the better evidence.
-    """
+    """The pairs found so far, in order, and what is kept from later ways of pairing."""
 
     left: Side
     right: Side
@@ -148,11 +135,7 @@ class PairingState:
 def resolve_ambiguity(
     left: Side, right: Side, candidates: Sequence[OperatorPair]
 ) -> tuple[list[OperatorPair], list[OperatorPair]]:
-    """Divide possible pairs of operators into certain and doubtful ones, both in the order of the left side.
-
-    A pair is certain when neither operator has another candidate at a compatible place, or when it is the only one
-    among those whose op types agree.
-    """
+    """Divide possible pairs of operators into certain and doubtful ones, both in the order of the left side."""
     certain, contested = _divided(left, right, candidates)
     agreeing = [
         (one, other)

@@ -11,11 +11,7 @@ from pytest_msdump.core.model.report import NetworkOperator
 
 @dataclass(frozen=True, slots=True)
 class FusionRules:
-    """The rule files that were given.
-
-    `model` is the left side's compiled model (ATC's JSON), `quant` what quantisation made of the original model (AMCT's
-    JSON), `close` the right side's model, compiled with fusion off (ATC's JSON).
-    """
+    """The rule files that were given."""
 
     model: OperatorGraph | None = None
     quant: OperatorGraph | None = None
@@ -38,11 +34,7 @@ class FusionRules:
 
 
 def combined(rules: FusionRules) -> OperatorGraph:
-    """Return the left side's operators, each with the names that the right side uses for its originals.
-
-    That is `model`, led on through `quant` or `close`, or `quant` where it is alone. An origin that the second file
-    does not know stays: quantisation and fusion leave many operators as they are.
-    """
+    """Return the left side's operators, each with the names that the right side uses for its originals."""
     base = with_origins(rules.base or OperatorGraph())
     if rules.model is None:
         return base
@@ -98,11 +90,7 @@ def _distinct(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FusedGroup:
-    """One or more operators of the compiled model, in its order, and the operators of the original model they were.
-
-    `relation` is ``"one-to-one"``, ``"many-to-one"`` (several originals in one operator), ``"one-to-many"``,
-    ``"many-to-many"``, ``"inserted"`` (by the compiler: no originals), or ``"L1"``.
-    """
+    """One or more operators of the compiled model, in its order, and the operators of the original model they were."""
 
     number: int
     operators: tuple[Operator, ...]

@@ -19,13 +19,7 @@ _IO = {"output": frozenset({"output"}), "input": frozenset({"input"}), "all": fr
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is to be compared.
-
-    `select` and `deselect` are globs (case-sensitive, ``*`` crosses ``/``) against true name, mangled name and full
-    address of either side of a pair; an empty `select` means everything. ``TYPE.`` before a glob asks for that op type
-    as well. `io` is ``"output"``, ``"input"`` or ``"all"``. `iteration`, `rank` and `graph` are values of the left
-    side, ``None`` for all; the right side keeps the values that these can be compared with.
-    """
+    """What is to be compared."""
 
     select: tuple[str, ...] = ()
     deselect: tuple[str, ...] = ()

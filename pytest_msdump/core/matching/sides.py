@@ -21,11 +21,7 @@ Port = tuple[str, int]
 
 
 class SideOperator(NamedTuple):
-    """An operator at one place of a run.
-
-    `at` is its place, `common` that place as it is compared with the other side's, `kept` whether it is selected.
-    `tensors` are positions in `Side.refs`, inputs first.
-    """
+    """An operator at one place of a run."""
 
     key: OpKey
     at: Place
@@ -69,11 +65,7 @@ class NameIndex:
 
 @dataclass(frozen=True)
 class Side:
-    """One dump's tensors and operators.
-
-    `name` is ``"left"`` or ``"right"``; `op_of` numbers for each tensor its operator; `directions` are the selected
-    ones of ``"input"`` and ``"output"``; `places` has every kept place in common coordinates, without occurrence.
-    """
+    """One dump's tensors and operators."""
 
     name: str
     refs: tuple[TensorRef, ...]
@@ -205,10 +197,7 @@ def index_side(
     common: Callable[[Place], Place],
     keeps: Callable[[Place], bool],
 ) -> Side:
-    """Index the tensors of one dump, in execution order; of two tensors with one key the first is the operator's.
-
-    `common` turns a place into common coordinates; `keeps` says whether a place is selected.
-    """
+    """Index the tensors of one dump, in execution order; of two tensors with one key the first is the operator's."""
     numbers: dict[OpKey, int] = {}
     placed: dict[Coordinates, tuple[Place, Place, bool]] = {}
     ops: list[SideOperator] = []

@@ -43,12 +43,7 @@ class Gap(NamedTuple):
 
 
 def find_gaps(blocks: Iterable[Block], partial: Partial) -> list[Gap]:
-    """Return the gaps below elements that may dominate, the uppermost first; at most two.
-
-    `partial` is of the whole pair. The data is read once more only where there are such large elements, and hardly any
-    of it where no gap is. A gap of one side is enough: what is wrong with the other one may have filled it there.
-    Complex numbers have none.
-    """
+    """Return the gaps below elements that may dominate, the uppermost first; at most two."""
     if not partial.errors.differing or len(partial.left) > 1 or len(partial.right) > 1:
         return []
     peaks = partial.left[0].peak, partial.right[0].peak

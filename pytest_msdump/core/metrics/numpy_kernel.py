@@ -98,12 +98,7 @@ class Task(NamedTuple):
 
 
 class Partial(NamedTuple):
-    """Sums over some blocks, the same from both kernels.
-
-    `bits` counts positions whose bytes differ, ``None`` where the dtypes do. `left` and `right` have the moments of
-    each real component over positions where both sides are finite, none where there are none; `product` is Σ l·r (its
-    real part). `worst` begins with the worst. `slices` are those of `Task.grid`.
-    """
+    """Sums over some blocks, the same from both kernels."""
 
     elements: int = 0
     bits: int | None = 0

@@ -18,11 +18,7 @@ _FEW = 16
 
 
 class RankedCandidate(NamedTuple):
-    """An element that differs.
-
-    `magnitude` orders candidates of infinite ratio: |l−r| where nothing is allowed, infinite where the ratio overflows
-    float64. It is 0 for finite ratios, whose ties go to the lowest index.
-    """
+    """An element that differs."""
 
     ratio: float
     mismatch: bool

@@ -29,11 +29,7 @@ _MOST_NORMS, _KEPT, _TINIEST = 256, 2.0**-23, 2.0**-126
 
 
 class Grid(NamedTuple):
-    """Where the slices along an axis are: a row of `row` elements, one behind the other in C order, has one of each.
-
-    `step` neighbouring slices are one group, which has `unit` elements in a row; the last of `groups` groups has what
-    is left of the row. There are `rows` of them.
-    """
+    """Where the slices along an axis are: a row of `row` elements, one behind the other in C order, has one of each."""
 
     step: int
     unit: int
@@ -49,10 +45,7 @@ class Grid(NamedTuple):
 
 
 def grid_of(shape: tuple[int, ...], axis: int | None) -> Grid | Message:
-    """Return the slices of a tensor with elements, or why `worst_slice_error` does not apply to it.
-
-    They are along `axis`, by default the second one of three and more, and the last one of two.
-    """
+    """Return the slices of a tensor with elements, or why `worst_slice_error` does not apply to it."""
     rank, size = len(shape), math.prod(shape)
     if axis is None:
         if rank < 2:
@@ -110,10 +103,7 @@ def _plus(one: tuple[Doubles, int], other: tuple[Doubles, int]) -> tuple[Doubles
 
 
 def sums_of(grid: Grid, apart: Moduli | None, right: Moduli, places: Places, size: int) -> SliceSums:
-    """Return the sums of a block of `size` elements, of which those at `places` are finite.
-
-    `apart` is |l−r|, ``None`` where nothing differs, `right` is |r|.
-    """
+    """Return the sums of a block of `size` elements, of which those at `places` are finite."""
     found, exponents = [], []
     for moduli in (apart, right):
         if moduli is None:
@@ -177,11 +167,7 @@ def norms_of(grid: Grid, squares: Doubles, exponent: int = 0) -> Doubles:
 
 
 def least_error(grid: Grid, left: Sketch, right: Sketch, dtypes: tuple[str, str]) -> SliceGap | None:
-    """Return a lower bound of `worst_slice_error` by the norms of slices, which both sides have.
-
-    Two slices are apart by the difference of their norms, at least. Of several slices together the error is a mean of
-    theirs, and the worst one's is no smaller. ``None`` where the right side is 0.
-    """
+    """Return a lower bound of `worst_slice_error` by the norms of slices, which both sides have."""
     if not right.norm or left.slices is None or right.slices is None:
         return None
     with np.errstate(all="ignore"):

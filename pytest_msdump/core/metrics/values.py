@@ -162,11 +162,7 @@ def above(block: Array, lowest: int) -> npt.NDArray[np.uint64]:
 
 
 def _two_doubles(block: Array) -> tuple[Doubles, Doubles]:
-    """Split 64-bit integers into two float64 that hold them exactly, the second one 0 where the first one does.
-
-    So (high − r) + low is l − r rounded once: beyond 2^53, high − r is exact where it is as small as low, since high is
-    near r then (Sterbenz); below, low is 0.
-    """
+    """Split 64-bit integers into two float64 that hold them exactly, the second one 0 where the first one does."""
     number = block.dtype.type
     sign = block >> number(_EXACT_BITS)
     # Of a negative number below it all bits of the sign are set.

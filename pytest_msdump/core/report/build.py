@@ -46,11 +46,7 @@ def build_report(
     *,
     most_explained: int | None = MOST_EXPLAINED,
 ) -> Report:
-    """Return the report of the records, by number of the pair; a pair without a record is `not_run`.
-
-    `replay` says how much a replay judged, where there was one. Of what fails, the first `most_explained` are
-    explained, causes first: a second look at their elements costs more than the comparison.
-    """
+    """Return the report of the records, by number of the pair; a pair without a record is `not_run`."""
     roots = roots_of(plan)
     found = [records.get(number) or record_of(pair, roots=roots) for number, pair in enumerate(plan.pairing.pairs)]
     report = _assembled(plan, found, replay)

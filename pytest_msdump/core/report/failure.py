@@ -338,14 +338,7 @@ def failure_text(
     by_name: bool = False,
     say: Phrases = ENGLISH,
 ) -> str:
-    """Return the text of one test item: its failing tensors in full, the others on a line each unless `in_full`.
-
-    `operators` is the number of left operators, for "op 5 of 14"; `by_name` is that of `SideInfo`; a `width` below 80
-    counts as 80; `rerun` has the words of the command that runs just this item; `report_dir` is where the run's
-    results.json will be, as typed, if there is a suite file to accept drifts in; the roots are the dumps as the user
-    named them; `is_brief` leaves out all but the limits that are broken. The text has no colour, and no line break at
-    its end. Only a command may hold a line longer than `width`: a word of it is never broken.
-    """
+    """Return the text of one test item: its failing tensors in full, the others on a line each unless `in_full`."""
     width = max(width, _NARROWEST)
     lines: list[str] = []
     for record in records:

@@ -93,11 +93,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 class Form(NamedTuple):
-    """How one value is read and written; `required` and `default` concern it as the value of a key.
-
-    `read` raises `WrongValueError`. A key that is not `required` may be missing from a file; its `default` is not
-    written. `keys` are those of an object, or of each object of a list: the documentation is made of them.
-    """
+    """How one value is read and written; `required` and `default` concern it as the value of a key."""
 
     read: Callable[[Any], Any]
     write: Callable[[Any], Any] = _as_it_is
@@ -258,12 +254,7 @@ def by_name(forms: Form | Mapping[str, Form], names: Collection[str] | None = No
 def table(
     make: Callable[..., Any], keys: Mapping[str, Form], *, parts: Callable[[Any], Mapping[str, Any]] | None = None
 ) -> Form:
-    """Return the form of an object whose keys have a form each, in the order in which they are written.
-
-    Keys that are not listed are left alone: a later release may add some. `make` makes the value of what was read, by
-    name. `parts` returns what to write, by key, by default the value's attributes; a key that it leaves out is not
-    written.
-    """
+    """Return the form of an object whose keys have a form each, in the order in which they are written."""
     required = [key for key, form in keys.items() if form.required]
 
     def read(entry: Any) -> Any:

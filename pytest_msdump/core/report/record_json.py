@@ -195,10 +195,7 @@ def _statistics(**found: Any) -> StatisticComparison:
 
 
 def parts_form(kind: str) -> Form:
-    """Return the form of what capabilities add, whose dataclasses are their rows of this kind, by the capability.
-
-    The part of a capability that is not installed stays as the file has it.
-    """
+    """Return the form of what capabilities add, whose dataclasses are their rows of this kind, by the capability."""
 
     def read(value: Any) -> Mapping[str, Any]:
         parts: dict[str, Any] = by_name(Form(shallow)).read(value)

@@ -33,12 +33,7 @@ def is_inherited(record: Record) -> bool:
 
 
 def choose_shown(failing: Mapping[Key, Sequence[Record]], show: str) -> tuple[list[Key], list[Key]]:
-    """Choose which failing operators are shown in full, and which of the others on a line each, both causes first.
-
-    By `show`, ``"causes"``: at most 5 causes in full, or the first failure where there is none, and lines up to 20
-    operators; ``"failing"``: a line for every other failure; ``"all"``: all in full. `failing` are the records of each
-    operator, in execution order.
-    """
+    """Choose which failing operators are shown in full, and which of the others on a line each, both causes first."""
     ranked = sorted(failing, key=lambda one: min(_ORDER.index(record.role or "unknown") for record in failing[one]))
     if show == "all":
         return list(failing), []

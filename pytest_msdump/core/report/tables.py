@@ -35,11 +35,7 @@ def table(
     indent: int = 2,
     same: str = "(same)",
 ) -> list[str]:
-    """Lay out a table: each row as long as the titles, the columns in `right` flush right.
-
-    Where the whole does not fit, the cells of the column `flexible` are wrapped, and `same` stands for one that is to
-    be wrapped and repeats the row above; without such a column a table may come out wider than `width`.
-    """
+    """Lay out a table: each row as long as the titles, the columns in `right` flush right."""
     widths = [max(columns(row[column]) for row in (titles, *rows)) for column in range(len(titles))]
     if flexible is not None:
         spare = width - indent - sum(widths) - len(_GAP) * (len(widths) - 1)

@@ -75,17 +75,7 @@ _HELP: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option and the four ways to write it.
-
-    `name` is its name in `Suite.options`, `group` one of `GROUPS`; `dest` is the attribute of a parsed command line.
-    `flags` are pytest's, the usual one first, then aliases; `ini` is pytest's ini key, `toml` the key in
-    ``[msdump]`` of a suite file, and `cli_flags` are flags of the ``msdump`` command.
-
-    `kind` is ``"path"``, ``"text"``, ``"texts"`` (repeatable), ``"choice"`` (of `choices`), ``"number"``, ``"count"``
-    (a number that may be left out), ``"switch"`` (takes no value) or ``"word"`` (takes none, and stands for `value` of
-    the option `name`). `help` is one clause without the default, which `default` has as the help shows it, and `value`
-    as its reader would return it.
-    """
+    """One option and the four ways to write it."""
 
     name: str
     flags: tuple[str, ...]
@@ -224,10 +214,7 @@ DECIDING = frozenset(option.name for option in OPTIONS if option.group in ("inpu
 
 
 def option_words(values: Mapping[str, Any], *, for_pytest: bool) -> list[str]:
-    """Return the words of a command line that gives these values again, of `DECIDING` options, ``None`` = not given.
-
-    A command that compares again one tensor alone has them all, but for ``select``, which it has of its own.
-    """
+    """Return the words of a command line that gives these values again, of `DECIDING` options, ``None`` = not given."""
     return [
         flag if value is True else f"{flag}={value}"
         for option in OPTIONS

@@ -69,11 +69,7 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
 
 
 def read_user_file(path: Path, most_bytes: int, *, name: str | None = None, want: str) -> bytes:
-    """Return all of a file that a user named, as `read_regular`.
-
-    Messages call it `name`, by default its path, and end with `want`: ``"give the JSON of a compiled model"``.
-    DumpNotFoundError where there is no such file; ConfigError where it cannot be read for another reason.
-    """
+    """Return all of a file that a user named, as `read_regular`."""
     name = str(path) if name is None else name
     try:
         return read_regular(path, most_bytes)

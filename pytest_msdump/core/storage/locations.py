@@ -98,11 +98,7 @@ class RemoteEntry(NamedTuple):
 
 
 class RemotePath(PosixPath):
-    """A file or folder on object storage; made by `parse_location`.
-
-    Its parts are ``/``, the scheme with its colon, and what follows; its text is the URL. It holds no more than that:
-    listings are kept for the whole process, see `Storage`. To functions of `os` it is a path where nothing is.
-    """
+    """A file or folder on object storage; made by `parse_location`."""
 
     __slots__ = ()
 
@@ -184,12 +180,7 @@ def is_url(text: str) -> bool:
 
 
 def parse_location(text: str, base: Path, *, where: str = "") -> Path:
-    """Return the path that a text names: of this machine, or a `RemotePath` for a URL such as ``s3://bucket/dump``.
-
-    ``file:///path`` is that path. A relative path starts from `base`; messages begin with `where`, the option or
-    file of the text. Nothing is asked of the storage yet. ConfigError where the URL holds a password or a query, which
-    would show in reports, or cannot be a dump's.
-    """
+    """Return the path that a text names: of this machine, or a `RemotePath` for a URL such as ``s3://bucket/dump``."""
     match = _URL.match(text)
     if match is None:
         return base / text

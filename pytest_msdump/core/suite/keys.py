@@ -301,12 +301,7 @@ def _tables(name: FileName, title: str, read: Any) -> Reader:
 
 
 def read_map(value: object, name: FileName, base: Path) -> tuple[MapEntry, ...]:
-    """Read a map object.
-
-    A list of tables as ``[[msdump.map]]`` has them; left address → right address; a function of the left name that
-    returns the right one, or ``None``; the path of a TOML file with ``[[msdump.map]]``, from the folder `base`; or
-    ``None``. Messages begin with `name`.
-    """
+    """Read a map object."""
     if value is None:
         return ()
     if callable(value):

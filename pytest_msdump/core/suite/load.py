@@ -51,19 +51,7 @@ class SideChoice:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """One gate with everything resolved: command line over suite file over ini over defaults. Can be pickled.
-
-    `name` is what messages and reports call it, `file` the suite file or pyproject.toml it was read from. `entries` are
-    the file's ``[[msdump.map]]``, in its order. `golden` and `third` are further runs, see `comparison.three_way`.
-    `sharding` is how the sides are cut over ranks, see `comparison.sharding`.
-    The formats are axis orders of 4-D tensors. `graph_files` are graphs kept outside the dump tree. Rule files:
-    `fusion` is the left side's compiled model, `quant_fusion` what quantisation made of the original one,
-    `close_fusion` the right side's model compiled with fusion off.
-
-    `options` has the value of every option of `settings.OPTIONS` by name: as it was read, or the default of its row.
-    Fields hold what needs more than one option, or a folder to start from. `typed` are the options of ``msdump
-    compare`` that make this suite of its file, or of its two sides where it has none.
-    """
+    """One gate with everything resolved: command line over suite file over ini over defaults. Can be pickled."""
 
     name: str
     file: Path | None
@@ -116,15 +104,7 @@ def load_suite(
     spelled: Mapping[str, str] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Suite:
-    """Return the suite of a suite file, a command line and an ini file.
-
-    Nothing but the suite file, the limits file, and for ``@env`` the dump configuration, is opened. `table` is the
-    ``[tool.msdump]`` of a pyproject.toml that was read already, or what stands in its place; `file` is then only its
-    place. `options` are texts as typed, by the option's name; they override the file, which overrides `ini`. Relative
-    paths start from the file's folder, `directory` and `rootdir`. `spelled` are the flags of this command line,
-    pytest's by default.
-    ConfigError: one line that begins with the place of what is refused.
-    """
+    """Return the suite of a suite file, a command line and an ini file."""
     directory = directory.absolute()
     file = None if file is None else directory / file
     file_name = _file_name(file, directory, of_project=table is not None)
@@ -310,11 +290,7 @@ _DATA = "MS_DIAGNOSTIC_DATA_PATH"
 
 
 def dumped_path(environ: Mapping[str, str], directory: Path, where: str) -> Path:
-    """Return the directory that the JSON file named by ``MINDSPORE_DUMP_CONFIG`` makes MindSpore dump to.
-
-    That is ``common_dump_settings.path``, or ``$MS_DIAGNOSTIC_DATA_PATH/debug_dump`` where that is empty. MindSpore
-    refuses relative paths as well. `where` begins the messages.
-    """
+    """Return the directory that the JSON file named by ``MINDSPORE_DUMP_CONFIG`` makes MindSpore dump to."""
     named = environ.get(_CONFIG)
     if not named:
         raise ConfigError(

@@ -35,11 +35,7 @@ def say(message: Message, language: str = "en") -> str:
 
 
 def message_of(entry: Mapping[str, Any], sentence: str) -> Message:
-    """Read the message of an entry of results.json: its ``code`` and ``parameters``, as `Message.entry` wrote them.
-
-    Without a code (an earlier release), or with one that is not known (a later one), the message is the `sentence` that
-    stands beside them.
-    """
+    """Read the message of an entry of results.json: its ``code`` and ``parameters``, as `Message.entry` wrote them."""
     if "code" in entry and "parameters" in entry:
         message = Message.of_entry(entry)
         try:

@@ -134,13 +134,7 @@ _NO_ORDER = _Order({}, {})
 
 
 def with_order(dump: Dump, orders: Mapping[GraphId, Sequence[str]], *, notes: Iterable[str] = ()) -> Dump:
-    """Give the operators of a dump their place in the execution order and their true names, and sort them again.
-
-    `orders` are by rank, net and graph; a coordinate that is not set stands for every value without an order of its
-    own. In a graph whose order names at least one of its operators, an operator that it does not name has no place;
-    where it names none, or there is no order, places stay as they were. A name that two true names are written as
-    gets none, and a note says so.
-    """
+    """Give the operators of a dump their place in the execution order and their true names, and sort them again."""
     sentences = [*dump.notes, *notes]
     if not any(orders.values()):
         return replace(dump, notes=tuple(sentences))

@@ -106,12 +106,7 @@ def plain_type(op_type: str) -> str:
 def operator_graph(
     nodes: Sequence[FlowNode], *, source: str, parameters: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> OperatorGraph:
-    """Keep the nodes that run, and find for each of their inputs which tensor it is.
-
-    `nodes` are in the file's order, in which a node follows those that feed it; messages call the file `source`;
-    `parameters` are the graph's weights and inputs; `notes` come before the graph's own. Of two operators of one name
-    the first counts, and an operator without a name is called by its place in the file; a note says so.
-    """
+    """Keep the nodes that run, and find for each of their inputs which tensor it is."""
     values: list[_Value] = []
     operators: dict[str, Operator] = {}
     repeated: dict[str, None] = {}

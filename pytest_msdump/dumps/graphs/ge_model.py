@@ -64,15 +64,7 @@ def _command(model: Path) -> str:
 
 
 def parse_model(data: str | bytes, *, source: str) -> OperatorGraph:
-    """Read the text of a model's JSON, which messages call `source`.
-
-    The operators are in the file's order. Of two of one name the first counts, and `notes` says so; `notes` also
-    names operators that feed one another in a circle. An operator without the attribute
-    ``_datadump_original_op_names`` is itself part of the original model; with the attribute but without a list in it,
-    it was inserted by the compiler.
-
-    ConfigError where it is not JSON, or not a model's: ``fusion.json: graph[0].op[17]: 'name' is missing``.
-    """
+    """Read the text of a model's JSON, which messages call `source`."""
     text = text_of(data, source)
     if len(text) > _LARGE:
         # Whatever is wrong is reported by reading the whole, which knows where it is.
@@ -358,11 +350,7 @@ def _operators_of_graph(walk: _Walk) -> Iterator[tuple[str, Operator]]:
 
 
 def operators_in_circles(operators: Sequence[Operator]) -> tuple[str, ...]:
-    """Name the operators that lie on a circle, or between two circles, in the order given.
-
-    No order of execution can place these; those that only follow a circle are left out. Linear in operators and
-    edges, and not recursive: a hostile file may have any number of both.
-    """
+    """Name the operators that lie on a circle, or between two circles, in the order given."""
     if _is_in_order(operators):
         return ()
     names = {operator.name for operator in operators}

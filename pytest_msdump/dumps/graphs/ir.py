@@ -289,12 +289,7 @@ class _IrReader:
 
 
 def parse_ir(data: str | bytes, *, source: str) -> OperatorGraph:
-    """Read the text of an IR file, or a part of it that begins with a node; messages call it `source`.
-
-    The operators are in the file's order, subgraphs one after the other. Where the text ends too early, a note says
-    so. Names and texts stand in an IR without any quoting: a name that holds brackets is understood when it is that of
-    a parameter which the file lists. ConfigError where no line is a node, or tuples are nested too deeply.
-    """
+    """Read the text of an IR file, or a part of it that begins with a node; messages call it `source`."""
     stored = data if isinstance(data, bytes) else data.encode("utf-8", errors="replace")
     reader = _IrReader()
     # Line by line: a graph of 100,000 operators has some hundred megabytes of source lines.

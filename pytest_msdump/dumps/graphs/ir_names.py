@@ -49,17 +49,7 @@ def with_ir(
     orders: Mapping[GraphId, Sequence[str]] | None = None,
     notes: Iterable[str] = (),
 ) -> Dump:
-    """Complete the tensors of a dump by the graphs of the run, and sort them again.
-
-    Operators that a graph knows get their true name and the line of the program that made them. Their tensors get
-    their dtype where the dump has none; those in a device's memory format and the outputs of view operators get the
-    shape that they have in the network. Parameters get their true names. Operators that an execution order left
-    without a place get that of their true name; without any order, places by time stay, since a graph's own order is
-    only one in which the operators can run, and are taken from the graph where files have no time.
-
-    `graphs` are those of the run before those that a user named; `orders` are as `with_order` takes them. `notes` are
-    added to the dump's, with what is wrong or missing in the graphs.
-    """
+    """Complete the tensors of a dump by the graphs of the run, and sort them again."""
     matcher = _GraphMatcher(graphs, orders or {}, is_by_text=_numbers_by_text(dump))
     refs = matcher.completed(dump.refs)
     sentences = (*dump.notes, *notes, *(note for _, graph in graphs for note in graph.notes), *matcher.sentences())
@@ -107,11 +97,7 @@ def _by_number(
 
 
 def _by_text(keys: Iterable[OpKey], graphs: Sequence[OperatorGraph]) -> Iterator[tuple[_FileOp, _Known]]:
-    """Match operators of one scope and type by their place in the graph's text, whatever the graph numbers them.
-
-    MindSpore 2.10 numbers the files so, from 0. A family whose numbers are other ones is matched in their order where
-    it is complete, and left out where it is not.
-    """
+    """Match operators of one scope and type by their place in the graph's text, whatever the graph numbers them."""
     in_text: defaultdict[str, list[_Known]] = defaultdict(list)
     for known in _operators(graphs):
         match = _COUNTED.fullmatch(mangle(known.operator.name))

@@ -118,11 +118,7 @@ def frames_of(operator: Operator) -> tuple[SourceFrame, ...]:
 
 
 def operators_at(graph: OperatorGraph, where: str) -> tuple[Operator, ...]:
-    """Find the operators that a line of the program made, in execution order, gradients as well.
-
-    `where` is ``FILE:LINE``, of which the file may lack leading directories; or code as it stands in the program, or a
-    part of it, in which runs of space count as one. The line that begins a function stands for all it does.
-    """
+    """Find the operators that a line of the program made, in execution order, gradients as well."""
     query = _QUERY.fullmatch(where.strip())
     code = " ".join(where.split())
     if query:

@@ -29,10 +29,7 @@ _WORDS: Mapping[str, bool] = {"true": True, "false": False}
 
 @dataclass(slots=True)
 class Schema:
-    """The fields of a message that are kept: the schema of a message, or ``None`` for a single value.
-
-    Those in `repeated` become lists. `is_wanted` is asked when a message is complete; one it refuses is dropped.
-    """
+    """The fields of a message that are kept: the schema of a message, or ``None`` for a single value."""
 
     fields: dict[str, Schema | None]
     repeated: frozenset[str] = frozenset()
@@ -74,11 +71,7 @@ def _value(kind: str, word: str) -> Any:
 
 
 def messages(text: str, *, source: str) -> Iterator[tuple[str, str, str, int]]:
-    """Yield what a text holds: kind, field, word as written, and its position in the text.
-
-    The kind is ``"open"`` and ``"close"`` of a message, else that of a value: ``"name"``, ``"text"`` or ``"number"``.
-    Not recursive: a damaged file may nest its messages as deeply as it is long.
-    """
+    """Yield what a text holds: kind, field, word as written, and its position in the text."""
     ends: list[str] = []
     name, in_list = "", False
     for kind, word, start in _tokens(text, source):
