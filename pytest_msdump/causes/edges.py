@@ -98,6 +98,7 @@ class PairGroup:
         self.before: dict[str, tuple[PairGroup, OpKey]] = {}
         self._numbers = numbers
         self._runs: dict[OpKey, OperatorRun] = {}
+        self._ops: dict[OperatorRun, OpKey] = {}
         self._dumped: dict[str, dict[int, OpKey]] = {}
         self._inputs: dict[OperatorRun, list[Input] | None] = {}
         self._made_of: dict[OperatorRun, set[OperatorRun]] = {}
@@ -105,9 +106,10 @@ class PairGroup:
             run = (
                 OperatorRun("parameter", mangle(op.label))
                 if op.op_type == PARAMETER
-                else _run_of(op)._replace(name=name or op.label)
+                else OperatorRun("op", name or op.label, op.at.occurrence or 0)
             )
             self._runs[op] = run
+            self._ops.setdefault(run, op)
             if self._dumped.setdefault(_dump_name(run), {}).setdefault(run.occurrence, op) is not op:
                 self.namesakes.add(op)
 
@@ -132,7 +134,7 @@ class PairGroup:
 
     def op_of(self, run: OperatorRun) -> OpKey | None:
         """Return the operator in the dump; ``None`` if it was not dumped."""
-        return self._dumped.get(_dump_name(run), {}).get(run.occurrence)
+        return self._ops.get(run) or self._dumped.get(_dump_name(run), {}).get(run.occurrence)
 
     def refs_of(self, run: OperatorRun) -> Sequence[TensorRef]:
         """Return the dumped tensors of an operator."""

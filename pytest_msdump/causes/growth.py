@@ -72,18 +72,18 @@ def growth(output: Drift, feeds: Iterable[Drift]) -> float | None:
         scores = [one.score for one in known if one.score is not None]
         if known and len(scores) == len(known):
             return _over(output.error / output.base, max(scores))
-    # How much of the limit by which it fails a tensor takes up is unknown; it is all of it at least.
-    shares = [
-        1.0 if one.fails_otherwise and share is not None and share < 1.0 else share
-        for one in known
-        for share in (one.share,)
-    ]
-    if not known or output.share is None or None in shares:
+    if not known or (share := output.share) is None:
         return None
-    return min(
-        _over(output.error, max([one.error for one in known])),
-        _over(output.share, max([share for share in shares if share is not None])),
-    )
+    largest_error = largest_share = 0.0
+    for one in known:
+        if one.limit is None:
+            return None
+        fed = one.error / one.limit
+        # How much of the limit by which it fails a tensor takes up is unknown; it is all of it at least.
+        fed = 1.0 if one.fails_otherwise and fed < 1.0 else fed
+        largest_error = one.error if one.error > largest_error else largest_error
+        largest_share = fed if fed > largest_share else largest_share
+    return min(_over(output.error, largest_error), _over(share, largest_share))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,8 @@ class _Feeds(Generic[Op]):
     def largest(self) -> _Feeds[Op]:
         """Keep those that may be the largest error or the largest share of a limit."""
         drifts = list(dict.fromkeys(self.drifts))
-        errors, shares = [-drift.error for _, drift in drifts], [-(drift.share or 0) for _, drift in drifts]
+        errors = [-drift.error for _, drift in drifts]
+        shares = [0.0 if drift.limit is None else -drift.error / drift.limit for _, drift in drifts]
         by_error = sorted(range(len(drifts)), key=errors.__getitem__)
         by_share = sorted(by_error, key=shares.__getitem__)
         kept = dict.fromkeys([*by_share[:_MOST_FEEDS], *by_error[:1]])
@@ -209,23 +210,23 @@ def _grown(op: Op, drift: Drift | None, feeds: _Feeds[Op], found: Mapping[Op, Gr
     errors = [one.error for _, one in feeds.drifts]
     ratio = drift.error / max(errors) if errors and max(errors) > 0 else None
     amplification = ratio if ratio is not None and isfinite(ratio) else None
-    limited = [(producer, one) for producer, one in feeds.drifts if one.limit is not None]
-    factor = growth(drift, [one for _, one in limited])
+    limited = [(producer, one, one.error / one.limit) for producer, one in feeds.drifts if one.limit is not None]
+    shares = [share for _, _, share in limited]
+    factor = growth(drift, [one for _, one, _ in limited])
     share = drift.share or 0.0
-    jump = _SCORE_JUMP if drift.base and all((one.share or 0.0) <= 1 for _, one in limited) else JUMP
+    jump = _SCORE_JUMP if drift.base and all(one <= 1 for one in shares) else JUMP
     # What was not measured may be larger than what was.
     if factor is None or (factor >= jump and not (feeds.is_whole and len(limited) == len(feeds.drifts))):
         return Grown(drift, None, amplification, start=share)
     counts = drift.error > drift.noise and share >= _FLOOR
     is_jump = counts and factor >= jump
-    shares = [fed.share or 0.0 for _, fed in limited]
-    producer, nearest = limited[shares.index(max(shares))]
+    producer, _, nearest = limited[shares.index(max(shares))]
     path: Grown[Op] = Grown() if producer is None else found.get(producer) or Grown()
-    start = path.start if path.drift is not None else nearest.share or 0.0
+    start = path.start if path.drift is not None else nearest
     step, at = (factor, op) if counts and factor >= path.step else (path.step, path.at)
     origins: tuple[Op, ...] = (op,) if is_jump else ()
     if not is_jump and counts:
-        explaining = [one for one, fed in limited if one is not None and (fed.share or 0.0) * JUMP > share]
+        explaining = [one for one, _, fed in limited if one is not None and fed * JUMP > share]
         origins = tuple(dict.fromkeys(jump for one in explaining if one in found for jump in found[one].origins))
     if drift.fails_otherwise and (is_jump or not origins):
         # Nothing before it explains a failure by another limit.

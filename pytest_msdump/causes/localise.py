@@ -217,7 +217,7 @@ class _Part:
         run = self.group.run_of(key.op)
         grown = self._grown.get(run) or Grown()
         if key.io == "output" and grown.amplification is not None and key.op not in self.group.namesakes:
-            record = replace(record, amplification=grown.amplification)
+            record = record.changed(amplification=grown.amplification)
         if record.fails:
             role = self._role_of(run, key, drift_of(record))
         elif grown.is_jump and drift_of(record) == grown.drift:

@@ -250,7 +250,7 @@ def _larger_is_better(metric: str) -> bool:
 
 def meets(value: float | int, limit: Limit) -> bool:
     """Whether a number is within a limit; exactly on it is within, NaN never is."""
-    return value >= limit.bound if _larger_is_better(limit.metric) else value <= limit.bound
+    return value >= limit.bound if METRICS[limit.metric].direction == "high" else value <= limit.bound
 
 
 def _within_known_drift(value: float | int, limit: Limit, limits: Limits) -> _Judgement:

@@ -106,12 +106,13 @@ def define(totals: Totals) -> dict[str, Measurement]:
 
 def _measurement(metric: str, row: Definition, totals: Totals) -> Measurement:
     value = row.number(totals)
-    if isinstance(value, (float, int)):
-        if not -math.inf < value < math.inf:
-            return Measurement(metric, None, _TOO_LARGE)
+    if type(value) is float or type(value) is int:
+        is_finite = -math.inf < value < math.inf
     elif isinstance(value, Message):
         return Measurement(metric, None, value)
-    elif not all(map(math.isfinite, value)):
+    else:
+        is_finite = all(map(math.isfinite, value if isinstance(value, tuple) else (value,)))
+    if not is_finite:
         return Measurement(metric, None, _TOO_LARGE)
     if row.place is None or (place := row.place(totals)) is None:
         return Measurement(metric, value)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -425,9 +426,16 @@ class Record:
             verdict = replace(verdict, outcome=verdict.outcome if self.fails else local.outcome, findings=findings)
         return replace(self, verdict=verdict, local=local)
 
+    def changed(self, **fields: Any) -> Record:
+        """Return the record with other fields, as `dataclasses.replace` does, which asks for each field by itself."""
+        return Record(**{**dict(zip(Record.__slots__, _fields_of(self), strict=True)), **fields})
+
     def without_role(self) -> Record:
         """Return the record without its role, where other records fail than when it was made."""
         return replace(self, role=None, causes=(), suspects=(), role_reason="", role_why=None)
+
+
+_fields_of = attrgetter(*Record.__slots__)
 
 
 def record_of(

@@ -246,7 +246,13 @@ def by_name(forms: Form | Mapping[str, Form], names: Collection[str] | None = No
         return found
 
     def write(value: Mapping[str, Any]) -> Any:
-        return {name: (single or several[name]).write(item) for name, item in value.items()}
+        entry = {}
+        for name, item in value.items():
+            put = (single or several[name]).write
+            # As in `table`: nearly all are numbers that `encode` would return as they are.
+            is_plain = type(item) is int or (type(item) is float and -math.inf < item < math.inf)
+            entry[name] = item if is_plain and put is encode else put(item)
+        return entry
 
     return Form(read, write)
 
@@ -274,7 +280,7 @@ def table(
             raise
         return make(**found)
 
-    # What is written as it is needs no call: a report has very many records.
+    # What is written as it is needs no call, nor does a number that JSON can hold: a report has very many records.
     rows = [
         (key, attrgetter(key), None if form.write is _as_it_is else form.write, form.default)
         for key, form in keys.items()
@@ -288,7 +294,8 @@ def table(
                 continue
             part = get(value) if given is None else given[key]
             if default is _ALWAYS or part != default:
-                entry[key] = part if put is None else put(part)
+                is_plain = type(part) is int or (type(part) is float and -math.inf < part < math.inf) or part is None
+                entry[key] = part if put is None or (is_plain and put is encode) else put(part)
         return entry
 
     return Form(read, write, keys=keys)
