@@ -59,7 +59,8 @@ def stages_of(refs: Iterable[TensorRef], *, has_golden: bool) -> PairStages:
             conditions.add("unseen")
         if ref.statistics is not None:
             conditions.add("statistics")
-        conditions.update(ref.parts)
+        if ref.parts:
+            conditions.update(ref.parts)
     judged = tuple(step for step in ports.steps("judged") if step.is_met(conditions))
     road, measured = (ports.bound(stage, conditions) for stage in ("road", "measured"))
     return PairStages(road, measured, judged, ports.steps("excused"), ports.steps("explained"))

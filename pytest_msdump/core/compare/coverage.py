@@ -63,9 +63,11 @@ def coverage_of(
 def _compared_share(pair: Pair, first: int | None) -> float:
     """Return the share of a right tensor that is compared with this left one, without its padding."""
     left, right = pair.left, pair.right
-    if any(part.problem is not None for part in (*left.parts.values(), *right.parts.values())):
-        return 0.0
-    share = prod(part.share for part in right.parts.values()) if right.parts else 1.0
+    share = 1.0
+    if left.parts or right.parts:
+        if any(part.problem is not None for part in (*left.parts.values(), *right.parts.values())):
+            return 0.0
+        share = prod(part.share for part in right.parts.values())
     if first is None and left.sample is None:
         return share
     shape = logical_shape(right)

@@ -25,6 +25,7 @@ from pytest_msdump.core.facts.memory_formats import may_be_padded
 from pytest_msdump.core.model.tensor import TensorSpec
 
 _MAGIC = b"\x93NUMPY"
+_BEFORE_LENGTH = len(_MAGIC) + 2
 _LENGTH_BYTES = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
 _KEYS = {"descr", "fortran_order", "shape"}
 _FIRST_READ_BYTES = 2**12
@@ -65,7 +66,7 @@ def parse_header(head: bytes, *, where: str) -> NpyHeader:
     version, end = _extent(head, where)
     if len(head) < end:
         raise truncated(where, f"cut off inside its header, {len(head)} of {end} bytes")
-    begin = len(_MAGIC) + 2 + _LENGTH_BYTES[version]
+    begin = _BEFORE_LENGTH + _LENGTH_BYTES[version]
     entries = _evaluate(head[begin:end], "utf-8" if version == (3, 0) else "latin-1")
     if isinstance(entries, str):
         raise _damaged(where, entries)
@@ -103,7 +104,7 @@ def _extent(head: bytes, where: str) -> tuple[tuple[int, int], int]:
             raise truncated(where, "is empty (0 bytes)")
         if head[: len(_MAGIC)] != _MAGIC[: len(head)]:
             raise TensorFileError(f"{where}: is not an npy file (it begins with {head[:6]!r}); save it with numpy.save")
-    if len(head) < len(_MAGIC) + 6:
+    if len(head) < _BEFORE_LENGTH + 4:
         raise truncated(where, f"cut off inside its header, after {len(head)} bytes")
     version = (head[6], head[7])
     length_bytes = _LENGTH_BYTES.get(version)
@@ -111,7 +112,7 @@ def _extent(head: bytes, where: str) -> tuple[tuple[int, int], int]:
         raise TensorFileError(
             f"{where}: is npy version {head[6]}.{head[7]}; known: 1.0, 2.0, 3.0. Save it again as 1.0"
         )
-    begin = len(_MAGIC) + 2 + length_bytes
+    begin = _BEFORE_LENGTH + length_bytes
     length = int.from_bytes(head[8:begin], "little")
     if length > _MAX_HEADER_BYTES:
         raise _damaged(where, f"claims to be {length} bytes long, at most {_MAX_HEADER_BYTES} are believed")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.core.model.tensor import Coordinates, TensorKey, TensorRef, TensorSource
@@ -108,10 +107,14 @@ def _natural(name: str) -> tuple[list[str | tuple[int, str]], str]:
     return parts, name
 
 
-# All tensors of one run share its key.
-@lru_cache(maxsize=4096)
 def _run_key(at: Coordinates) -> tuple[Any, ...]:
-    return tuple(map(_unknown_last, (at.iteration, at.rank, at.net, at.graph)))
+    # As `_unknown_last` has it, without a call for each: a dump has very many tensors.
+    return (
+        (at.iteration is None, at.iteration or 0),
+        (at.rank is None, at.rank or 0),
+        (at.net is None, at.net or ""),
+        (at.graph is None, at.graph or 0),
+    )
 
 
 def _unknown_last(value: int | str | None) -> tuple[bool, Any]:

@@ -280,7 +280,8 @@ def table(
             raise
         return make(**found)
 
-    # What is written as it is needs no call, nor does a number that JSON can hold: a report has very many records.
+    # What is written as it is needs no call, nor does null, or a number that JSON can hold: a report has very many
+    # records.
     rows = [
         (key, attrgetter(key), None if form.write is _as_it_is else form.write, form.default)
         for key, form in keys.items()
@@ -294,8 +295,8 @@ def table(
                 continue
             part = get(value) if given is None else given[key]
             if default is _ALWAYS or part != default:
-                is_plain = type(part) is int or (type(part) is float and -math.inf < part < math.inf) or part is None
-                entry[key] = part if put is None or (is_plain and put is encode) else put(part)
+                is_plain = type(part) is int or (type(part) is float and -math.inf < part < math.inf)
+                entry[key] = part if put is None or part is None or (is_plain and put is encode) else put(part)
         return entry
 
     return Form(read, write, keys=keys)
