@@ -98,18 +98,18 @@ class PairGroup:
         self.before: dict[str, tuple[PairGroup, OpKey]] = {}
         self._numbers = numbers
         self._runs: dict[OpKey, OperatorRun] = {}
-        self._ops: dict[OperatorRun, OpKey] = {}
+        self._by_run: dict[OperatorRun, tuple[OpKey, Sequence[TensorRef]]] = {}
         self._dumped: dict[str, dict[int, OpKey]] = {}
         self._inputs: dict[OperatorRun, list[Input] | None] = {}
         self._made_of: dict[OperatorRun, set[OperatorRun]] = {}
-        for op, name in zip(tensors, names, strict=True):
+        for (op, refs), name in zip(tensors.items(), names, strict=True):
             run = (
                 OperatorRun("parameter", mangle(op.label))
                 if op.op_type == PARAMETER
                 else OperatorRun("op", name or op.label, op.at.occurrence or 0)
             )
             self._runs[op] = run
-            self._ops.setdefault(run, op)
+            self._by_run.setdefault(run, (op, refs))
             if self._dumped.setdefault(_dump_name(run), {}).setdefault(run.occurrence, op) is not op:
                 self.namesakes.add(op)
 
@@ -128,16 +128,24 @@ class PairGroup:
         ]
         return len(set(places)) == len(places)
 
+    @property
+    def runs(self) -> Sequence[OperatorRun]:
+        """The dumped operators as the graph names them, in the order of `tensors`."""
+        return tuple(self._runs.values())
+
     def run_of(self, op: OpKey) -> OperatorRun:
         """Return the operator as the graph names it, or under its own name."""
         return self._runs[op]
 
     def op_of(self, run: OperatorRun) -> OpKey | None:
         """Return the operator in the dump; ``None`` if it was not dumped."""
-        return self._ops.get(run) or self._dumped.get(_dump_name(run), {}).get(run.occurrence)
+        known = self._by_run.get(run)
+        return known[0] if known else self._dumped.get(_dump_name(run), {}).get(run.occurrence)
 
     def refs_of(self, run: OperatorRun) -> Sequence[TensorRef]:
         """Return the dumped tensors of an operator."""
+        if known := self._by_run.get(run):
+            return known[1]
         op = self.op_of(run)
         return () if op is None else self.tensors[op]
 

@@ -164,8 +164,8 @@ class _Part:
         """Yield operators as they ran, without a graph, then parameters."""
         placed: list[tuple[int, int, OperatorRun]] = []
         parameters: list[OperatorRun] = []
-        for op, refs in self.group.tensors.items():
-            run, place = self.group.run_of(op), refs[0].place
+        for run, (op, refs) in zip(self.group.runs, self.group.tensors.items(), strict=True):
+            place = refs[0].place
             if op.op_type == PARAMETER:
                 parameters.append(run)
             elif place is not None:

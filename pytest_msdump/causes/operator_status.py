@@ -44,8 +44,8 @@ class TensorStatus:
     """The verdict of each left tensor, and why the others have none; a pair without a record was not run."""
 
     def __init__(self, pairing: Pairing, records: Mapping[int, Record]) -> None:
-        self._fails: dict[TensorKey, bool] = {}
-        self._drifts: dict[TensorKey, Drift | None] = {}
+        # Whether it fails, and how far it is apart.
+        self._known: dict[TensorKey, tuple[bool, Drift | None]] = {}
         self._not_run: set[OpKey] = set()
         for number, pair in enumerate(pairing.pairs):
             record = records.get(number)
@@ -53,8 +53,10 @@ class TensorStatus:
                 self._not_run.add(pair.left.key.op)
             else:
                 key, drift = pair.left.key, drift_of(record)
-                self._drifts[key] = drift if key not in self._fails else _larger(drift, self._drifts[key])
-                self._fails[key] = record.fails or self._fails.get(key, False)
+                known = self._known.get(key)
+                self._known[key] = (
+                    (record.fails, drift) if known is None else (record.fails or known[0], _larger(drift, known[1]))
+                )
         self._reasons = {entry.ref.key: entry.why.code for entry in pairing.unmatched_left}
         self._missing = {entry.left for entry in pairing.missing}
         # If most operators are paired by their names, the other side did not dump one without a partner.
@@ -63,17 +65,19 @@ class TensorStatus:
 
     def of(self, key: TensorKey) -> str | None:
         """Return ``"fails"`` or ``"passes"``; ``None`` if it was not compared."""
-        fails = self._fails.get(key)
-        return None if fails is None else "fails" if fails else "passes"
+        known = self._known.get(key)
+        return None if known is None else "fails" if known[0] else "passes"
 
     def drift_of(self, key: TensorKey) -> Drift | None:
         """Return how far a tensor is apart, the largest of several records; ``None`` if that is unknown."""
-        return self._drifts.get(key)
+        known = self._known.get(key)
+        return None if known is None else known[1]
 
     def drift_of_outputs(self, group: PairGroup, run: OperatorRun) -> Drift | None:
         """Return the largest drift of an operator's outputs; ``None`` if one that was compared is unknown."""
-        keys = [ref.key for ref in group.refs_of(run) if ref.key.io == "output" and ref.key in self._drifts]
-        return reduce(_larger, map(self.drift_of, keys)) if keys else None
+        outputs = [self._known.get(ref.key) for ref in group.refs_of(run) if ref.key.io == "output"]
+        drifts = [known[1] for known in outputs if known is not None]
+        return reduce(_larger, drifts) if drifts else None
 
     def of_outputs(self, group: PairGroup, run: OperatorRun) -> dict[TensorKey, str | None]:
         """Return the status of each output of an operator."""
@@ -102,7 +106,7 @@ class TensorStatus:
 def operator_nodes(group: PairGroup, status: TensorStatus) -> dict[OperatorRun, NetworkNode[OperatorRun]]:
     """Return a group's operators as nodes, dumped ones first, then what feeds them; of one name only the first."""
     nodes: dict[OperatorRun, NetworkNode[OperatorRun]] = {}
-    dumped = [group.run_of(op) for op in group.tensors]
+    dumped = group.runs
     waiting = list(dumped)
     for run in waiting:
         if run not in nodes:

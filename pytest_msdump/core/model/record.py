@@ -477,12 +477,12 @@ def record_of(
 
 def _reported(ref: TensorRef, spec: TensorSpec, root: Path) -> ReportedTensor:
     """One side of a record; `spec` is what its file really holds."""
-    key, claimed, line = ref.key, ref.spec, ref.line
+    key, claimed, line, source = ref.key, ref.spec, ref.line, ref.source
     shape = claimed.shape if spec.shape is None else spec.shape
     logical = claimed.logical_shape if spec.logical_shape is None else spec.logical_shape
     return ReportedTensor(
         address=key.address,
-        file=ref.source.name if ref.source.folder == root else relative_file(ref.source.location, root),
+        file=source.name if source.folder is root or source.folder == root else relative_file(source.location, root),
         name=key.op.name,
         true_name=key.op.true_name,
         op_type=key.op.op_type,
@@ -491,7 +491,7 @@ def _reported(ref: TensorRef, spec: TensorSpec, root: Path) -> ReportedTensor:
         shape=shape,
         memory_format=spec.memory_format or claimed.memory_format,
         logical_shape=None if logical == shape else logical,
-        device_address=ref.source.device_address,
+        device_address=source.device_address,
         overflows=tuple([entry.sentence for entry in ref.overflows]),
         source=line if line is None or line.last_line is None else replace(line, last_line=None),
     )
