@@ -3,7 +3,7 @@
 # Reader → its class, its precedence, and how names of its files end, in lower case; none where any name may be one.
 READERS = {
     "mindspore": ("pytest_msdump.core.dumps.mindspore:MindSporeReader", 10, ()),
-    "npy-file": ("pytest_msdump.core.dumps.npy_file:NpyFileReader", 0, (".npy", ".bin")),
+    "npy-file": ("pytest_msdump.core.dumps.npy:NpyFileReader", 0, (".npy", ".bin")),
     "npy-folder": ("pytest_msdump.core.dumps.npy_folder:NpyFolderReader", 0, ()),
     "npy-tree": ("pytest_msdump.core.dumps.npy_tree:NpyTreeReader", -2, (".npy",)),
 }

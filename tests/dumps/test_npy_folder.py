@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_msdump.core import registry
 from pytest_msdump.core.dumps.base import index_dump
-from pytest_msdump.core.dumps.npy_file import NpyFileReader
+from pytest_msdump.core.dumps.npy import NpyFileReader
 from pytest_msdump.core.dumps.npy_folder import NpyFolderReader
 from pytest_msdump.core.errors import DumpNotFoundError, UnknownDumpFormatError
 from pytest_msdump.core.model.dump import Dump

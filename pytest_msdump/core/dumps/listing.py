@@ -28,7 +28,7 @@ class Folder(NamedTuple):
 
     def below(self, root: Path) -> Path:
         """Return this directory's path."""
-        return root.joinpath(*self.parts)
+        return root.joinpath(*self.parts) if self.parts else root
 
     def relative(self, name: str) -> Path:
         """Return the path of a file in this directory, relative to the root."""

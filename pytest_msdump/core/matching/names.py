@@ -97,6 +97,8 @@ def _without_shifted_numbers(state: PairingState, pairs: Sequence[OperatorPair])
         if len(differing) > 1 and len(differing) * _MOST_DOUBTFUL > len(numbered):
             said: dict[str, Parameter] = {"scope": container, "n": len(differing)}
             shifted[f"{container}."] = Message("numbers_differ", said)
+    if not shifted:
+        return list(pairs)
     kept: list[OperatorPair] = []
     for one, other in pairs:
         label = state.left.ops[one].key.label
