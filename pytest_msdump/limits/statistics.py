@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import CLASS_METRICS, METRICS, NORM_METRICS, SIGN_CHANGES, STATISTICS
-from pytest_msdump.core.limits.judge import judge, meets, passing_bound, verdict_from
+from pytest_msdump.core.limits.judge import judge, passing_bound, verdict_from
+from pytest_msdump.core.limits.permissions import meets
 from pytest_msdump.core.model.comparison import (
     FAILING,
     Comparison,

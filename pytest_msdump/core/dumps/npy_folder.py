@@ -242,12 +242,9 @@ def _as_sketched(ref: TensorRef, entry: TensorEntry | None) -> TensorRef:
 
 def _recorded_ranks(folders: Iterable[Folder]) -> Mapping[int, str]:
     """Return the folders directly below the root that hold the recording of a rank, by rank."""
-    names = [folder.parts[0] for folder in folders if len(folder.parts) == 1 and _is_recording(folder)]
+    recordings = [one for one in folders if MANIFEST_FILE in one.files or JOURNAL_FILE in one.files]
+    names = [folder.parts[0] for folder in recordings if len(folder.parts) == 1]
     return dict(sorted((int(match[1]), name) for name in names if (match := RANK_FOLDER.fullmatch(name))))
-
-
-def _is_recording(folder: Folder) -> bool:
-    return MANIFEST_FILE in folder.files or JOURNAL_FILE in folder.files
 
 
 def _of_rank(dump: Dump, rank: int) -> Dump:

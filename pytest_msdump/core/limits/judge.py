@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import CLASS_METRICS, METRICS, RELATIVE_METRICS, SCALE_FREE_METRICS
-from pytest_msdump.core.limits.permissions import permitted
+from pytest_msdump.core.limits.permissions import meets, permitted
 from pytest_msdump.core.model.comparison import (
     FAILING,
     OUTCOMES,
@@ -125,10 +125,12 @@ def judge(
         findings += _device_overflows(comparison, limits, overflows)
     findings += [_remark_finding(remark, limits, judged) for remark in remarks]
     findings += [Finding("note", Message("device_overflow_right", {"told": told})) for told in right_overflows]
+    # Of differing types the bits cannot be compared, which would only say so again.
+    said = {"bitwise_mismatch"} if types and limits.dtype_equal else set()
     findings += [
         _finding(one, one.message)
         for one in judged
-        if one.message is not None and not (types and _repeats_dtypes(one, limits))
+        if one.message is not None and not (one.outcome == "undefined" and one.metric in said)
     ]
     findings += [Finding("note", note) for note in limits.notes]
     findings += [
@@ -248,11 +250,6 @@ def _larger_is_better(metric: str) -> bool:
     return METRICS[metric].direction == "high"
 
 
-def meets(value: float | int, limit: Limit) -> bool:
-    """Whether a number is within a limit; exactly on it is within, NaN never is."""
-    return value >= limit.bound if METRICS[limit.metric].direction == "high" else value <= limit.bound
-
-
 def _within_known_drift(value: float | int, limit: Limit, limits: Limits) -> _Judgement:
     """A number within a known drift: fine when the normal limits hold as well, else a warning."""
     metric = limit.metric
@@ -320,11 +317,6 @@ def _dtype_finding(comparison: Comparison, limits: Limits, left: str, right: str
         # Rounding flips these integers, as a limits file says: the limit on their number judges.
         return Finding("note", Message("dtypes_judged_as_coarser", {**both, "dtype": limits.judged_as}))
     return Finding("fail", Message("dtypes_and_values_differ", {**both, "n": comparison.differing}))
-
-
-def _repeats_dtypes(one: _Judgement, limits: Limits) -> bool:
-    """Whether a finding only says again that the types differ: their bits cannot be compared then."""
-    return limits.dtype_equal and one.metric == "bitwise_mismatch" and one.outcome == "undefined"
 
 
 def _forbidden_nonfinite(comparison: Comparison, limits: Limits) -> Finding:

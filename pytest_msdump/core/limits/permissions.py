@@ -61,7 +61,7 @@ def permitted(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
     for usual in limits.usual if not comparison.equal else ():
         measured, _ = comparison.judged(usual.metric)
         value = measured.value if measured and measured.applies else None
-        if not isinstance(value, int | float) or _is_met(value, usual):
+        if not isinstance(value, int | float) or meets(value, usual):
             continue
         fails = [one for one in limits.by_metric.get(usual.metric, ()) if one.level == "fail"]
         by = fails[0] if fails else _instead(limits)
@@ -78,7 +78,8 @@ def permitted(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
     return (finding for _, finding in notes.values())
 
 
-def _is_met(value: float, limit: Limit) -> bool:
+def meets(value: float, limit: Limit) -> bool:
+    """Whether a number is within a limit; exactly on it is within, NaN never is."""
     return value >= limit.bound if METRICS[limit.metric].direction == "high" else value <= limit.bound
 
 

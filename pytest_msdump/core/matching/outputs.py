@@ -17,7 +17,7 @@ from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.pairing import Transform
 from pytest_msdump.core.text import Message, say
 from pytest_msdump.matching.modules import ModuleCandidate, transform_between
-from pytest_msdump.matching.scopes import ScopeRun, Shape, spelling_of
+from pytest_msdump.matching.scopes import ScopeRun, spelling_of
 
 _MAPPED = "mapped"
 
@@ -135,7 +135,10 @@ def _matches(state: PairingState, request: PairingRequest, left: _Outputs, right
     ours, theirs = left.each, right.each
     if len(ours) != len(theirs):
         return Message("outputs_of_other_number", {"ours": len(ours), "theirs": len(theirs)})
-    shapes = [[_shape(side, request, one) for one in of] for side, of in ((state.left, ours), (state.right, theirs))]
+    shapes = [
+        [request.shape_of(side.refs[one.refs[0]]) if one.refs else None for one in of]
+        for side, of in ((state.left, ours), (state.right, theirs))
+    ]
     are_apart = all(None not in of and len({*of}) == len(of) for of in shapes)
     if not (left.in_order and right.in_order):
         # Of two sides that are not sure what their outputs are, shapes prove nothing.
@@ -152,10 +155,6 @@ def _matches(state: PairingState, request: PairingRequest, left: _Outputs, right
             return Message("outputs_of_other_shapes", {"left": own or (), "right": its or ()})
         found.append(_Match(one, other, transform))
     return found
-
-
-def _shape(side: Side, request: PairingRequest, one: _Output) -> Shape | None:
-    return request.shape_of(side.refs[one.refs[0]]) if one.refs else None
 
 
 def _contradiction(state: PairingState, ours: Sequence[_Output], theirs: Sequence[_Output]) -> tuple[str, str] | None:

@@ -114,12 +114,8 @@ def lenient(form: Form) -> Form:
 
 def nullable(form: Form) -> Form:
     """Return the same form for values that may be null."""
-    read, write = form.read, form.write
-    return Form(
-        lambda value: None if value is None else read(value),
-        write if write in (_as_it_is, encode) else lambda value: None if value is None else write(value),
-        keys=form.keys,
-    )
+    read = form.read
+    return Form(lambda value: None if value is None else read(value), form.write, keys=form.keys)
 
 
 def as_given(form: Form) -> Form:
@@ -251,7 +247,7 @@ def by_name(forms: Form | Mapping[str, Form], names: Collection[str] | None = No
             put = (single or several[name]).write
             # As in `table`: nearly all are numbers that `encode` would return as they are.
             is_plain = type(item) is int or (type(item) is float and -math.inf < item < math.inf)
-            entry[name] = item if is_plain and put is encode else put(item)
+            entry[name] = item if item is None or (is_plain and put is encode) else put(item)
         return entry
 
     return Form(read, write)
