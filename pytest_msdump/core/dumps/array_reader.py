@@ -99,9 +99,15 @@ class PackedReader:
 
 
 class StoredView(TensorView):
-    """A tensor of a file in its stored axes, or in another order of them."""
+    """A tensor of a file in its stored axes, or in another order of them: then it has no memory format any more."""
+
+    # No properties: each pair asks for them some twenty times.
+    spec = TensorSpec()
+    shape: tuple[int, ...] = ()
+    size = 1
 
     def __init__(self, file: StoredFile, offset: int, layout: Layout, *, block_bytes: int = BLOCK_BYTES) -> None:
+        self.spec, self.shape, self.size = layout.spec, layout.shape, prod(layout.shape)
         self._file, self._offset, self._layout, self._block_bytes = file, offset, layout, block_bytes
         self._reader: PackedReader | StridedReader
         if layout.bits < 8:
@@ -110,16 +116,6 @@ class StoredView(TensorView):
             self._reader = StridedReader(
                 file, offset, layout.stored, layout.shape, layout.steps, block_bytes=block_bytes
             )
-
-    @property
-    def spec(self) -> TensorSpec:
-        """What the file says; after `permuted`, the memory format is gone and the logical shape is the new one."""
-        return self._layout.spec
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Stored shape, its axes in the order asked for."""
-        return self._layout.shape
 
     def read(self, start: int, stop: int) -> Array:
         """Return elements `start` to `stop` in C order of `shape`: 1-D, native, decoded."""
