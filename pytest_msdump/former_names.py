@@ -10,7 +10,7 @@ from typing import Any, cast
 
 PACKAGE = __name__.partition(".")[0]
 # What is not under the core's folder with its old name.
-ELSEWHERE = {"comparison": "core.compare", "compat": "capabilities.compat"}
+ELSEWHERE = {"comparison": "core.compare", "compat": "capabilities.compat", "dumps.npy_file": "core.dumps.npy"}
 
 
 class FormerNames:
@@ -24,7 +24,8 @@ class FormerNames:
             return None
         from importlib.util import find_spec
 
-        now = f"{PACKAGE}.{ELSEWHERE.get(room, f'core.{room}')}{inner and '.'}{inner}"
+        moved = ELSEWHERE.get(rest) or f"{ELSEWHERE.get(room, f'core.{room}')}{inner and '.'}{inner}"
+        now = f"{PACKAGE}.{moved}"
         try:
             spec = find_spec(now)
         except ModuleNotFoundError:
