@@ -10,16 +10,15 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.core.compare.comparing import compare_pair, compare_views
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import Tensor, as_path, open_tensor
+from pytest_msdump.core.compare.opening import Tensor, as_path, index, open_tensor
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.facts.replay import LEAST_REPLAYED
+from pytest_msdump.core.facts.profiles import LEAST_REPLAYED
 from pytest_msdump.core.gate import exit_code, header_of_report
 from pytest_msdump.core.lazy_names import lazy_names
 from pytest_msdump.core.limits.policy import Policy
-from pytest_msdump.core.model.pairing import Pair, Transform
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.model.tensor import Pair, Transform
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text, one_line

@@ -12,6 +12,24 @@ PACKAGE = __name__.partition(".")[0]
 # What is not under the core's folder with its old name.
 ELSEWHERE = {"comparison": "core.compare", "compat": "capabilities.compat"}
 
+# Modules of the core that became a part of another one.
+JOINED = {
+    "core.compare.coverage": "core.compare.assemble",
+    "core.compare.indexing": "core.compare.opening",
+    "core.facts.calibration": "core.facts.profiles",
+    "core.facts.kinds": "core.matching.kinds",
+    "core.facts.replay": "core.facts.profiles",
+    "core.matching.addresses": "core.matching.selection",
+    "core.matching.advice": "core.matching.rules",
+    "core.model.graph": "core.model.dump",
+    "core.model.ordering": "core.model.dump",
+    "core.model.pairing": "core.model.tensor",
+    "core.model.statistics": "core.model.comparison",
+    "core.settings.values": "core.settings.options",
+    "core.storage.listings": "core.storage.files",
+    "core.text.rows": "core.text.message",
+}
+
 
 class FormerNames:
     """Finds the module that now has another name, once nothing is found under the old one."""
@@ -20,11 +38,13 @@ class FormerNames:
         """Return where the same module is loaded from, or None: not ours, or never was."""
         package, _, rest = fullname.partition(".")
         room, _, inner = rest.partition(".")
-        if package != PACKAGE or room in ("", "core", "capabilities"):
+        former = ELSEWHERE.get(room, f"core.{room}") if room != "core" else room
+        name = f"{former}{inner and '.'}{inner}"
+        if package != PACKAGE or room in ("", "capabilities") or (room == "core" and name not in JOINED):
             return None
         from importlib.util import find_spec
 
-        now = f"{PACKAGE}.{ELSEWHERE.get(room, f'core.{room}')}{inner and '.'}{inner}"
+        now = f"{PACKAGE}.{JOINED.get(name, name)}"
         try:
             spec = find_spec(now)
         except ModuleNotFoundError:

@@ -20,7 +20,8 @@ from pytest_msdump.core.compare.run_origins import refuse_other_origins
 from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.facts.calibration import (
+from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.facts.profiles import (
     ASSUMED_MULTIPLIERS,
     CALIBRATED_METRICS,
     CHAOTIC_GROWTH,
@@ -29,7 +30,6 @@ from pytest_msdump.core.facts.calibration import (
     MOST_LOOSER,
     OUTLYING,
 )
-from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.limits.limits_file import (
     Accepted,
     Base,

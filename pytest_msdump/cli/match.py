@@ -17,10 +17,9 @@ from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import printed_json, terminal_text
 from pytest_msdump.core.matching.coordinates import Place, place_of
-from pytest_msdump.core.model.pairing import Pair, Transform
 from pytest_msdump.core.model.record import relative_file
 from pytest_msdump.core.model.report import Report, SideInfo, UnmatchedTensor
-from pytest_msdump.core.model.tensor import COORDINATES, TensorRef
+from pytest_msdump.core.model.tensor import COORDINATES, Pair, TensorRef, Transform
 from pytest_msdump.core.report.build import build_report
 from pytest_msdump.core.report.coverage import counts, coverage_problems, percent, sentences_on_uncompared_tensors
 from pytest_msdump.core.report.json_report import COVERAGE, MISSING, UNMATCHED

@@ -13,7 +13,7 @@ from typing import Any
 from pytest_msdump.causes.suggest_partners import Suggested
 from pytest_msdump.cli.output import phrases, print_lines, terminal_width
 from pytest_msdump.cli.suggested_entries import EntryLines, NewEntry, SuggestedEntries, in_templates
-from pytest_msdump.core.compare.coverage import coverage_of
+from pytest_msdump.core.compare.assemble import coverage_of
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.compare.user_code import Watch
 from pytest_msdump.core.errors import ConfigError

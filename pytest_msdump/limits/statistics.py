@@ -19,14 +19,16 @@ from pytest_msdump.core.model.comparison import (
     FAILING,
     Comparison,
     Finding,
+    Interval,
     Limit,
     Limits,
     Measurement,
     Nonfinite,
+    SliceGap,
+    StatisticComparison,
     Verdict,
 )
 from pytest_msdump.core.model.record import Check
-from pytest_msdump.core.model.statistics import Interval, SliceGap, StatisticComparison
 from pytest_msdump.core.model.tensor import Statistics
 from pytest_msdump.core.text import Message, Parameter
 from pytest_msdump.limits.statistic_distance import Distance, distance, dominance

@@ -15,8 +15,7 @@ import pytest
 
 from pytest_msdump import assertions
 from pytest_msdump.causes.repeats import Repeats, repeat, repeat_lines
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import OpenDump, open_dump
+from pytest_msdump.core.compare.opening import OpenDump, index, open_dump
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import shell_line, terminal_text
 from pytest_msdump.core.matching.pairer import pair_dumps

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.facts.replay import EXP_FAMILY
+from pytest_msdump.core.facts.profiles import EXP_FAMILY
 from pytest_msdump.core.model.record import Local
 from pytest_msdump.record.calls import leaves, with_leaves
 from pytest_msdump.record.keras import layers_of

@@ -24,11 +24,9 @@ from pytest_msdump.core.dtypes.decode import rounded_to
 from pytest_msdump.core.errors import MsdumpError, NotReplayableError
 from pytest_msdump.core.facts.dtypes import DTYPES, EPSILON
 from pytest_msdump.core.facts.operators import RANDOM_TYPES, WRITTEN_INPUTS
-from pytest_msdump.core.facts.replay import FLIPS_SHARE_LIMIT
+from pytest_msdump.core.facts.profiles import FLIPS_SHARE_LIMIT
 from pytest_msdump.core.matching.coordinates import compatible, place_of
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.dump import PARAMETER, Dump, Edge, Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
 from pytest_msdump.core.registry import entries
 from pytest_msdump.core.text import Message, plain_text

@@ -23,8 +23,7 @@ from pytest_msdump.core.compare.planning import plan as make_plan
 from pytest_msdump.core.errors import ConfigError, missing_package, nearest, require_packages
 from pytest_msdump.core.gate import Replayed
 from pytest_msdump.core.matching.selection import Selection
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.dump import PARAMETER, Dump
 from pytest_msdump.core.model.record import Local
 from pytest_msdump.core.model.report import ReplayShare
 from pytest_msdump.core.text.phrases import ENGLISH

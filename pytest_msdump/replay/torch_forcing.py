@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pytest_msdump.core.errors import ConfigError, MsdumpError, missing_package
-from pytest_msdump.core.facts.replay import EXP_FAMILY
+from pytest_msdump.core.facts.profiles import EXP_FAMILY
 from pytest_msdump.core.model.record import Local
 from pytest_msdump.record.calls import leaves, with_leaves
 from pytest_msdump.record.torch import named, unwrapped

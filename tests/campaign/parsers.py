@@ -35,8 +35,7 @@ from pytest_msdump.capabilities.inspect.file import file_header
 from pytest_msdump.capabilities.overflow.opdebug import read_overflow_file
 from pytest_msdump.capabilities.run_facts.files import read_run
 from pytest_msdump.cli import main as command
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.compare.opening import index, open_logical
 from pytest_msdump.core.dumps.dump_tree import mindspore_place, place_of
 from pytest_msdump.core.dumps.file_names import (
     parse_ascend,
@@ -55,13 +54,13 @@ from pytest_msdump.core.dumps.run_history import parse_history
 from pytest_msdump.core.dumps.sidefiles import read_kernel_args, read_mapping, read_run_labels
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.limits.policy import Policy
-from pytest_msdump.core.matching.addresses import parse_address
 from pytest_msdump.core.matching.coordinates import parse_align
 from pytest_msdump.core.matching.rules import FusionRules, combined
-from pytest_msdump.core.model.graph import OperatorGraph
+from pytest_msdump.core.matching.selection import parse_address
+from pytest_msdump.core.model.dump import OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.core.report.json_report import document, read_json, report_from
-from pytest_msdump.core.settings.values import (
+from pytest_msdump.core.settings.options import (
     parse_count,
     parse_coverage,
     parse_jobs,

@@ -13,8 +13,7 @@ from storage.shelf import TroubledFileSystem
 
 from pytest_msdump.capabilities.remote import object_storage
 from pytest_msdump.cli import main
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import as_path, open_dump
+from pytest_msdump.core.compare.opening import as_path, index, open_dump
 from pytest_msdump.core.errors import DumpNotFoundError, UnknownDumpFormatError
 from pytest_msdump.core.report.json_report import read_json
 

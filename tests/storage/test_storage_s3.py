@@ -14,8 +14,7 @@ import pytest
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import main
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import as_path, open_view
+from pytest_msdump.core.compare.opening import as_path, index, open_view
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.report.json_report import read_json
 

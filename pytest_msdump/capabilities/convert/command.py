@@ -28,8 +28,7 @@ from pytest_msdump.capabilities.convert.one_file import (
 )
 from pytest_msdump.capabilities.convert.sources import SourceFile, claim_names, sources_of
 from pytest_msdump.cli.output import add_quiet, argument_groups, phrases, print_lines
-from pytest_msdump.core.compare.indexing import index, listed
-from pytest_msdump.core.compare.opening import as_path
+from pytest_msdump.core.compare.opening import as_path, index, listed
 from pytest_msdump.core.dumps.array_writer import remove_leftovers
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.layouts.converters import load_converters

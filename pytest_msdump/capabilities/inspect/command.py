@@ -11,8 +11,8 @@ from typing import Any
 
 from pytest_msdump.capabilities.convert.sources import stem_of
 from pytest_msdump.capabilities.inspect import command_text as inspect_text
-from pytest_msdump.capabilities.inspect.check_text import check_lines, verify_lines
-from pytest_msdump.capabilities.inspect.checks import Checked, check_dump
+from pytest_msdump.capabilities.inspect.checks import Checked, check_dump, parse_settings
+from pytest_msdump.capabilities.inspect.command_text import check_lines, verify_lines
 from pytest_msdump.capabilities.inspect.file import (
     FileHeader,
     InspectedFile,
@@ -20,19 +20,16 @@ from pytest_msdump.capabilities.inspect.file import (
     inspect_file,
     tensors_of,
 )
-from pytest_msdump.capabilities.inspect.hits import parse_settings
 from pytest_msdump.capabilities.inspect.survey import Survey, survey
 from pytest_msdump.capabilities.inspect.verify import Verified, verify
 from pytest_msdump.cli.output import add_quiet, argument_groups, phrases, print_lines, terminal_width
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of, operators_of_line
-from pytest_msdump.core.compare.indexing import index, listed
-from pytest_msdump.core.compare.opening import as_path, open_logical
+from pytest_msdump.core.compare.opening import as_path, index, listed, open_logical
 from pytest_msdump.core.dumps.array_files import names_arrays
 from pytest_msdump.core.dumps.array_writer import text_bytes, whole_file
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.escape import printed_json, terminal_lines
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import Edge, KernelArguments, Operator
+from pytest_msdump.core.model.dump import Dump, Edge, KernelArguments, Operator
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, SourceFrame, TensorRef, TensorSpec
 from pytest_msdump.core.report.json_forms import encode
 from pytest_msdump.core.report.progress import Progress

@@ -11,15 +11,13 @@ from pathlib import Path
 from pytest_msdump.capabilities.overflow.contents import Contents, Histogram, contents, histogram
 from pytest_msdump.capabilities.overflow.opdebug import OverflowFile, read_overflow_file
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of, operator_of
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.compare.opening import index, open_logical
 from pytest_msdump.core.dumps.file_names import parse_opdebug
 from pytest_msdump.core.dumps.npy import parse_header
 from pytest_msdump.core.errors import DumpNotFoundError, MsdumpError, TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.dump_proto import DUMP_DATA
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import KernelArguments, OperatorGraph
+from pytest_msdump.core.model.dump import Dump, KernelArguments, OperatorGraph
 from pytest_msdump.core.model.tensor import Statistic, TensorRef, TensorSpec
 from pytest_msdump.core.storage.files import open_regular
 from pytest_msdump.dumps.ascend_file import DumpFile, open_dump_file

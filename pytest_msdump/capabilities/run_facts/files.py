@@ -18,7 +18,7 @@ from typing import Any
 from pytest_msdump.core.dumps.run_history import rank_of, ranks_in
 from pytest_msdump.core.dumps.sidefiles import read_run_labels, read_text
 from pytest_msdump.core.model.dump import EVERY_ITERATION, DumpConfiguration, RunFacts
-from pytest_msdump.core.storage.listings import names_in
+from pytest_msdump.core.storage.files import names_in
 from pytest_msdump.core.storage.locations import absolute_path
 
 _MAX_BYTES = 2**20

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pytest_msdump.capabilities.run_facts.files import read_run
 from pytest_msdump.core.dumps.run_history import disagreements, read_histories
 from pytest_msdump.core.errors import MsdumpError
-from pytest_msdump.core.model.dump import EVERY_ITERATION, Dump, DumpConfiguration, RunFacts
-from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.dump import EVERY_ITERATION, PARAMETER, Dump, DumpConfiguration, RunFacts
 from pytest_msdump.core.model.tensor import Coordinates, TensorRef
 from pytest_msdump.core.ports import IndexRequest
 from pytest_msdump.core.text import Message, say

@@ -22,11 +22,18 @@ from pytest_msdump.core.limits.judge import verdict_from
 from pytest_msdump.core.limits.policy import Policy
 from pytest_msdump.core.limits.resolve import refuse_other_limits, resolve_pair
 from pytest_msdump.core.metrics.slices import DEFAULT_AXIS, Grid, least_error, sketched_grid
-from pytest_msdump.core.model.comparison import Finding, Limits
-from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.model.comparison import Finding, Interval, Limits, SliceGap
 from pytest_msdump.core.model.record import Record, record_of
-from pytest_msdump.core.model.statistics import Interval, SliceGap
-from pytest_msdump.core.model.tensor import Sketch, Statistic, Statistics, TensorRef, TensorSpec, TensorView
+from pytest_msdump.core.model.tensor import (
+    Pair,
+    Sketch,
+    Statistic,
+    Statistics,
+    TensorRef,
+    TensorSpec,
+    TensorView,
+    Transform,
+)
 from pytest_msdump.core.text import Message
 from pytest_msdump.limits.statistics import judge_statistics, statistic_name
 from pytest_msdump.metrics.count_sketch import SEEDS, metrics_of, sketch_of, unpacked

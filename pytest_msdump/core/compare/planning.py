@@ -14,30 +14,27 @@ from typing import TYPE_CHECKING, Any
 from pytest_msdump.core import ports
 from pytest_msdump.core.compare.additions import NO_HOOKS, Hooks, added_entries, with_added_limits
 from pytest_msdump.core.compare.assemble import side_info
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import logical_shape
+from pytest_msdump.core.compare.opening import index, logical_shape
 from pytest_msdump.core.compare.run_origins import different_origins, refuse_other_origins, without_folded
 from pytest_msdump.core.compare.user_code import NO_EXTRAS, Extras
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.limits.limits_file import LimitsFile, ReferenceFacts, name_of
 from pytest_msdump.core.limits.resolve import check_known_drifts, settled
-from pytest_msdump.core.matching.advice import rules_for
 from pytest_msdump.core.matching.pairer import pair_dumps
-from pytest_msdump.core.matching.rules import FusionRules
+from pytest_msdump.core.matching.rules import FusionRules, rules_for
 from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.metrics.kernel import choose_kernel
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import OperatorGraph
+from pytest_msdump.core.model.dump import Dump, OperatorGraph
 from pytest_msdump.core.model.spellings import KnownNames, addresses, glob_matches
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
-from pytest_msdump.core.settings.values import parse_spec
+from pytest_msdump.core.settings.options import parse_spec
 from pytest_msdump.core.text import Message, say
 
 if TYPE_CHECKING:
     from pytest_msdump.core.matching.leaving import Names
-    from pytest_msdump.core.model.pairing import Pair, Pairing
     from pytest_msdump.core.model.report import SideInfo
+    from pytest_msdump.core.model.tensor import Pair, Pairing
     from pytest_msdump.core.suite import SideChoice, Suite
 
 _TWO_FILES = 2

@@ -14,9 +14,8 @@ from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.operators import COUNTERS, NEUTRAL_WEIGHT_NAMES
-from pytest_msdump.core.model.dump import Dump, Manifest
-from pytest_msdump.core.model.ordering import PARAMETER
-from pytest_msdump.core.model.pairing import Pair, Pairing, Unmatched
+from pytest_msdump.core.model.dump import PARAMETER, Dump, Manifest
+from pytest_msdump.core.model.tensor import Pair, Pairing, Unmatched
 from pytest_msdump.core.text import Message, say
 
 _SHOWN = 3

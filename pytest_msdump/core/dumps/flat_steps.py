@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.ordering import placed_by_time
+from pytest_msdump.core.model.dump import Dump, placed_by_time
 from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.core.text import Message, message_of_note, say
 

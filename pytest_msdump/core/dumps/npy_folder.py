@@ -22,8 +22,16 @@ from pytest_msdump.core.dumps.reruns import Reruns, number_occurrences, separate
 from pytest_msdump.core.dumps.sidefiles import MAPPING, originals_in
 from pytest_msdump.core.dumps.stored_file import opened
 from pytest_msdump.core.errors import TensorFileError
-from pytest_msdump.core.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, Dump, PartialRun, TensorEntry
-from pytest_msdump.core.model.ordering import in_order, placed_at
+from pytest_msdump.core.model.dump import (
+    ARCHIVE_FILE,
+    JOURNAL_FILE,
+    MANIFEST_FILE,
+    Dump,
+    PartialRun,
+    TensorEntry,
+    in_order,
+    placed_at,
+)
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,

@@ -16,7 +16,8 @@ from typing import Any
 
 from pytest_msdump.core.dtypes import coarser, rounding_unit
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.core.facts.calibration import (
+from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
+from pytest_msdump.core.facts.profiles import (
     ASSUMED_MULTIPLIERS,
     CALIBRATED_METRICS,
     GRADIENTS,
@@ -24,7 +25,6 @@ from pytest_msdump.core.facts.calibration import (
     MOST_LOOSER,
     SMALL_ELEMENTS,
 )
-from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.core.limits.judge import passing_bound
 from pytest_msdump.core.limits.permissions import looser_than_default
 from pytest_msdump.core.model.comparison import Limit

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from pytest_msdump.core.matching.explain import listed
 from pytest_msdump.core.matching.sides import SideOperator
-from pytest_msdump.core.model.graph import file_spelling, joined_spelling
+from pytest_msdump.core.model.dump import file_spelling, joined_spelling
 from pytest_msdump.core.model.tensor import OpKey
 from pytest_msdump.core.text import Message
 

@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_msdump.core.matching.addresses import Lost, MapEntry
 from pytest_msdump.core.matching.aliases import Identified, NameBook, identify, name_doubt
 from pytest_msdump.core.matching.coordinates import Place, compatible, without_occurrence
 from pytest_msdump.core.matching.explain import elsewhere, listed, place_text, slots_listed, typed_name
 from pytest_msdump.core.matching.origins import Rulebook, Wish
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState, competing
 from pytest_msdump.core.matching.rules import FusionRules
+from pytest_msdump.core.matching.selection import Lost, MapEntry
 from pytest_msdump.core.matching.sides import Port, Side, SideOperator
-from pytest_msdump.core.model import graph
-from pytest_msdump.core.model.pairing import Transform
+from pytest_msdump.core.model.dump import Operator, OriginOutput
+from pytest_msdump.core.model.tensor import Transform
 from pytest_msdump.core.text import Message, Parameter
 
 _LostByPair = dict[tuple[str, str, Message], Lost]
@@ -71,7 +71,7 @@ class _RulePairer:
         names = identified.doubtful.get(number)
         return name_doubt(side.ops[number], names, self._book.label) if names else None
 
-    def _pair(self, ref: int, op: SideOperator, operator: graph.Operator, port: Port) -> Message | None:
+    def _pair(self, ref: int, op: SideOperator, operator: Operator, port: Port) -> Message | None:
         """Pair one left tensor with all its partners; return why it cannot be."""
         right = self._state.right
         dumped_inputs = 1 + max((slot for io, slot in op.tensors if io == "input"), default=-1)
@@ -91,9 +91,7 @@ class _RulePairer:
                 return next(filter(None, reasons), None)
         return wish.reason or self._absent(ref, op, wish)
 
-    def _add(
-        self, ref: int, op: SideOperator, other: SideOperator, origin: graph.OriginOutput, by: str
-    ) -> Message | None:
+    def _add(self, ref: int, op: SideOperator, other: SideOperator, origin: OriginOutput, by: str) -> Message | None:
         """Add a pair; return why the map keeps the right tensor from this left operator."""
         state, partner = self._state, other.tensors["output", origin.index]
         said: dict[str, Parameter] = {"name": state.right.refs[partner].key.address, "side": "right"}

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from pytest_msdump.core.matching.addresses import Address
 from pytest_msdump.core.matching.coordinates import Place, PlaceIndex, place_of, without_occurrence
 from pytest_msdump.core.matching.kinds import is_weight, kind_of
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import OperatorGraph
+from pytest_msdump.core.matching.selection import Address
+from pytest_msdump.core.model.dump import Dump, OperatorGraph
 from pytest_msdump.core.model.spellings import as_filed
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, OpKey, TensorRef, mangle
 

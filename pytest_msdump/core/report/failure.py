@@ -9,7 +9,7 @@ from pytest_msdump.core.escape import shell_line, terminal_text
 from pytest_msdump.core.facts.metrics import METRICS, RELATIVE_METRICS, ULP_METRICS
 from pytest_msdump.core.limits.judge import accepted_bounds
 from pytest_msdump.core.model.comparison import Finding, Nonfinite, Scalar
-from pytest_msdump.core.model.graph import KernelArguments
+from pytest_msdump.core.model.dump import KernelArguments
 from pytest_msdump.core.model.numbers import beside, distinct_texts, index_text, number, plain
 from pytest_msdump.core.model.record import Check, Record, ReportedTensor
 from pytest_msdump.core.model.tensor import COORDINATES, SourceFrame, mangle

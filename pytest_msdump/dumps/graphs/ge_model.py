@@ -12,7 +12,7 @@ from typing import Any
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import shell_word
 from pytest_msdump.core.model.describe import listed
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph, OriginOutput
+from pytest_msdump.core.model.dump import Edge, Operator, OperatorGraph, OriginOutput
 from pytest_msdump.core.storage.files import read_user_file
 from pytest_msdump.dumps.graphs.json_fields import (
     WHOLE,

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.model.graph import Operator, OperatorGraph
+from pytest_msdump.core.model.dump import Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.graphs.ge_model import READ_ATTRIBUTES, is_of_type, model_graph
 from pytest_msdump.dumps.graphs.ir_types import dtype_name

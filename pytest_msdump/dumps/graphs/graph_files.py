@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.model.graph import OperatorGraph
+from pytest_msdump.core.model.dump import OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates
 from pytest_msdump.core.storage.files import read_user_file
 from pytest_msdump.core.text import Message, say
