@@ -16,7 +16,6 @@ from pytest_msdump.core.compare.opening import as_path, index
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import printed_json
-from pytest_msdump.core.facts.profiles import LEAST_REPLAYED
 from pytest_msdump.core.model.describe import wrapped
 from pytest_msdump.core.report.coverage import percent
 from pytest_msdump.core.report.progress import Progress
@@ -135,7 +134,7 @@ def _kernels(parsed: argparse.Namespace) -> int:
         )
     found = replay(dump, watch=progress)
     typed = parsed.msdump_min_replayed
-    least = LEAST_REPLAYED if typed is None else parse_coverage(typed, flag=True, where="--min-replayed")
+    least = _LEAST.value if typed is None else parse_coverage(typed, flag=True, where="--min-replayed")
     is_enough = 0 < found.calls >= least * found.replayable
     if parsed.json:
         print(printed_json({**replay_entry(found), "replayable": found.replayable, "least": least}))

@@ -89,7 +89,7 @@ def parse_call(text: str) -> MsprobeCall | None:
     """Read ``Module.fc2.Linear.forward.1``, ``Functional.relu.0.backward``; a whole model has the name of its class.
 
     >>> parse_call("Module.layers.0.fc.Linear.forward.1")
-    Call(name='layers.0.fc', op_type='Linear', number=1, way='forward')
+    MsprobeCall(name='layers.0.fc', op_type='Linear', number=1, way='forward')
     >>> parse_call("Functional.relu.3.backward").name
     'Functional.relu'
     """

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_msdump.capabilities.overflow.opdebug import OverflowEntry, entries_of_json, record_as_json
+from pytest_msdump.capabilities.overflow.chunks import OverflowEntry
+from pytest_msdump.capabilities.overflow.opdebug import entries_of_json, record_as_json
 from pytest_msdump.core.dumps.file_names import parse_opdebug
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.text import say

@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.capabilities.overflow.opdebug import OverflowEntry
+from pytest_msdump.capabilities.overflow.chunks import OverflowEntry
 from pytest_msdump.core.matching.coordinates import compatible
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingState
 from pytest_msdump.core.matching.sides import NameIndex, Side, SideOperator

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_msdump.capabilities.overflow.opdebug import OverflowEntry, OverflowFile, overflow_files
+from pytest_msdump.capabilities.overflow.chunks import OverflowEntry
+from pytest_msdump.capabilities.overflow.opdebug import OverflowFile, overflow_files
 from pytest_msdump.core.dumps.file_names import parse_ascend, parse_converted, parse_mindspore
 from pytest_msdump.core.matching.coordinates import compatible
 from pytest_msdump.core.model.describe import listed

@@ -307,6 +307,14 @@ class Verdict:
     findings: tuple[Finding, ...] = ()
     would_pass: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def accepted_bounds(self) -> Mapping[str, float]:
+        """The limits of a known drift that lets a pair pass; empty where it fails for another reason."""
+        failing = [finding for finding in self.findings if finding.outcome in FAILING]
+        # A suite file cannot limit the count of elements outside rtol/atol.
+        curable = self.would_pass.keys() - {"allclose"}
+        return self.would_pass if all(finding.metric in curable for finding in failing) else {}
+
 
 # Statistics that a run saved of a tensor, and comparisons by them.
 

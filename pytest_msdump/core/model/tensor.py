@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from pytest_msdump.capabilities.overflow.opdebug import OverflowEntry
+    from pytest_msdump.capabilities.overflow.chunks import OverflowEntry
     from pytest_msdump.core.text import Message
 
 

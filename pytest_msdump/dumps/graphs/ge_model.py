@@ -386,3 +386,18 @@ def _peeled(needs: Mapping[str, set[str]], gives: Mapping[str, set[str]]) -> set
             if not waiting[other]:
                 ready.append(other)
     return set(waiting)
+
+
+def named_graphs(folder: Path, *, where: str) -> dict[str, Path]:
+    """Map the name of each graph in a folder of rule files to its file; `where` is the option as it is written."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder.glob("*.json")):
+        data = read_user_file(path, MAX_BYTES, want="give a folder of the JSON of compiled models")
+        for number, graph in enumerate(need(document(data, str(path)), "graph", list, str(path))):
+            place = f"{path}: graph[{number}]"
+            name = str(need(checked(graph, dict, place, "it"), "name", str, place))
+            if found.setdefault(name, path) != path:
+                raise ConfigError(f"{where}: {found[name]} and {path} both name the graph {name}; take one away")
+    if not found:
+        raise ConfigError(f"{where}: there is no rule file (*.json) with a named graph in {folder}")
+    return found
