@@ -20,8 +20,8 @@ from pytest_msdump.core.errors import ConfigError, MsdumpError, UnknownNameError
 from pytest_msdump.core.facts import checks
 from pytest_msdump.core.facts.checks import CHECKS
 from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.model.describe import beside, index_text, number
 from pytest_msdump.core.model.dump import PARAMETER, Dump
-from pytest_msdump.core.model.numbers import beside, index_text, number
 from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef
 from pytest_msdump.core.text import Message, Parameter, plain_text
 from pytest_msdump.dumps.graphs.flow import consumers

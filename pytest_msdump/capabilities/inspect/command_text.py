@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.facts.checks import CHECKS
-from pytest_msdump.core.model.describe import bytes_text, frame_lines, shape_text, spec_text, where_text, wrapped
+from pytest_msdump.core.model.describe import (
+    bytes_text,
+    frame_lines,
+    index_text,
+    number,
+    shape_text,
+    spec_text,
+    where_text,
+    wrapped,
+)
 from pytest_msdump.core.model.dump import EVERY_ITERATION, Dump, Edge, KernelArguments, Operator, OperatorGraph
-from pytest_msdump.core.model.numbers import index_text, number
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, Statistic, TensorRef, TensorSpec
 from pytest_msdump.core.report.tables import columns, titled
 from pytest_msdump.core.text import ENGLISH, Phrases, message_of_note

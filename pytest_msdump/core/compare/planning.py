@@ -177,7 +177,7 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
     runs = dict(dumps)
     left, right = runs.pop("left"), runs.pop("right")
     if _FLAT in (left.reader, right.reader):
-        with_steps = ports.load("pytest_msdump.core.dumps.flat_steps:with_steps")
+        with_steps = ports.load("pytest_msdump.core.dumps.npy_folder:with_steps")
         left, right = with_steps(left, right), with_steps(right, left)
     for name, run in runs.items():
         if run.root == left.root:

@@ -21,8 +21,8 @@ from pytest_msdump.core.model.comparison import (
     Verdict,
     WorstElement,
 )
+from pytest_msdump.core.model.describe import plain
 from pytest_msdump.core.model.dump import ArgumentDifference, KernelArguments
-from pytest_msdump.core.model.numbers import plain
 from pytest_msdump.core.model.tensor import (
     Coordinates,
     OpKey,

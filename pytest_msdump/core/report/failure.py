@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pytest_msdump.core.escape import shell_line, terminal_text
 from pytest_msdump.core.facts.metrics import METRICS, RELATIVE_METRICS, ULP_METRICS
 from pytest_msdump.core.model.comparison import Finding, Nonfinite, Scalar
+from pytest_msdump.core.model.describe import beside, distinct_texts, index_text, number, plain
 from pytest_msdump.core.model.dump import KernelArguments
-from pytest_msdump.core.model.numbers import beside, distinct_texts, index_text, number, plain
 from pytest_msdump.core.model.record import Check, Record, ReportedTensor
 from pytest_msdump.core.model.tensor import COORDINATES, SourceFrame, mangle
 from pytest_msdump.core.report.base import tellers
