@@ -243,17 +243,18 @@ class Runs(Protocol):
         """Return the same names with dumps to compare instead."""
 
 
-class Opened(Protocol):
-    """Stage ``opened``, by the name of a part: opens a tensor that has this part of a `TensorRef` in another way.
+class Opener(Protocol):
+    """Row of ``OPENERS``, by the name of a part: opens a tensor that has this part of a `TensorRef` in another way.
 
     Examples
     --------
-    >>> def first_half(ref, part, open_ref):
-    ...     return HalfView(open_ref(ref))
+    >>> OPENERS = {"halves": "package.module:first_half"}
+    >>> def first_half(ref):
+    ...     return HalfView(open_whole(ref))
     """
 
-    def __call__(self, ref: TensorRef, open_ref: Callable[[TensorRef], TensorView], /) -> TensorView:
-        """Return a view in the tensor's logical shape; `open_ref` opens it, or one that it is made of, without this."""
+    def __call__(self, ref: TensorRef, /) -> TensorView:
+        """Return a view in the tensor's logical shape."""
 
 
 class Entries(Protocol):

@@ -22,6 +22,7 @@ from campaign.stored import Span, Tensor, UnreadableError, content, span, tensor
 
 from pytest_msdump import assert_dumps_close
 from pytest_msdump.cli import main
+from pytest_msdump.core.report.json_report import read_json
 
 LENET = DATA / "lenet"
 FAILING = ("fail", "undefined", "error")
@@ -370,7 +371,7 @@ def _outcome(code: int, text: str, reports: Path) -> Outcome:
     file = reports / "results.json"
     if not file.is_file():
         return Outcome(code, "", "no results.json was written", text)
-    results = json.loads(file.read_text("utf-8"))
+    results = read_json(file)
     records = tuple(results["tensors"])
     failing = [record for record in records if record["verdict"] in FAILING]
     all_failing = frozenset(record["left"]["address"] for record in failing)

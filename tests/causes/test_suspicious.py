@@ -190,7 +190,7 @@ def test_what_is_only_like_it_is_no_partner(tmp_path: Path) -> None:
 def test_a_pair_that_is_not_far_off_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = values(2)
     write(tmp_path, {"a": (a * 1.05).astype("f4"), "b": near(b)}, {"a": a, "b": b, "c": (a * 1.05).astype("f4")})
-    monkeypatch.setattr(mispaired, "_Search", None)
+    monkeypatch.setattr(mispaired, "_MispairSearch", None)
     found = report(tmp_path)
     assert [record.verdict.outcome for record in found.records] == ["fail", "pass"]
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import tomllib
 from house.ratchet import edges_of_modules, structure
 
 import pytest_msdump
 from pytest_msdump.core.ports import capabilities
+from pytest_msdump.core.suite import read_toml
 
 ROOT = Path(pytest_msdump.__file__).parent
 
@@ -43,7 +43,7 @@ FLOORS = {
     "gate": 11,
 }
 MODULES = sorted(ROOT.rglob("*.py"))
-EDGES = tomllib.loads(Path(__file__).with_name("edges.toml").read_text("utf-8"))
+EDGES = read_toml(Path(__file__).with_name("edges.toml"))
 # Errors are words of every floor; dtypes is a table that model's values name.
 FORBIDDEN_AT_IMPORT = {"scipy", "rich", "torch", "mindspore", "tensorflow", "onnxruntime", "pandas", "pickle"}
 WITHOUT_NUMPY = {

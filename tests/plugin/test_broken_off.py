@@ -12,7 +12,7 @@ import pytest
 from scheduling.dumps import results, write_pairs
 
 from pytest_msdump.cli import main
-from pytest_msdump.core.report import build
+from pytest_msdump.core.report import files, json_report
 from pytest_msdump.core.report.json_report import read_json, report_from
 
 SIDES = ("--msdump-left=left", "--msdump-right=right")
@@ -98,8 +98,8 @@ def dumps(tmp_path, monkeypatch):
 
 KILL = """
 import os, signal, sys
-from pytest_msdump.scheduling import run
-run.records_of = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+from pytest_msdump.core import gate
+gate.records_of = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 from pytest_msdump.cli import main
 main(sys.argv[1:])
 """
@@ -116,7 +116,7 @@ def test_the_command_leaves_no_result_of_yesterday_either(dumps):
 @pytest.mark.parametrize("failing", ["start", "end"])
 def test_on_a_full_disk_no_result_of_yesterday_stands(dumps, monkeypatch, failing, capsys):
     """At the start results.json cannot be replaced, so it goes; at the end the one of the start stays."""
-    write, calls = build.write_json, []
+    write, calls = files.write_json, []
 
     def full(report, directory):
         calls.append(report)
@@ -125,7 +125,8 @@ def test_on_a_full_disk_no_result_of_yesterday_stands(dumps, monkeypatch, failin
         monkeypatch.setattr("pathlib.Path.replace", _no_space)
         return write(report, directory)
 
-    monkeypatch.setattr(build, "write_json", full)
+    for module in (files, json_report):
+        monkeypatch.setattr(module, "write_json", full)
     assert main(["compare", "left", "right"]) != 0
     assert "No space left on device" in capsys.readouterr().err
     report = dumps / "msdump-report"

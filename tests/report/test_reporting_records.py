@@ -287,7 +287,7 @@ def test_a_record_survives_its_text_and_other_processes(made):
 def test_every_field_of_a_record_is_written():
     usual, told = samples.drifted(), full()
     same = [name for name in Record.__slots__ if getattr(told, name) == getattr(usual, name)]
-    assert same == ["order", "verdict", "how", "by", "checks"]
+    assert same == ["order", "verdict", "how", "by", "checks", "parts"]
     for name in set(Record.__slots__) - set(same):
         assert to_text(replace(told, **{name: getattr(usual, name)})) != to_text(told), name
 

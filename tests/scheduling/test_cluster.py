@@ -329,7 +329,7 @@ def test_an_address_where_nobody_answers_is_told_on_a_line(capsys, monkeypatch, 
 
 
 _CONNECTING = (
-    "import sys\nfrom pytest_msdump.cli import main\nfrom pytest_msdump.scheduling import cluster\n"
+    "import sys\nfrom pytest_msdump.cli import main\nfrom pytest_msdump.capabilities.cluster import cluster\n"
     "cluster._CONNECT_SECONDS = 1\nsys.exit(main(sys.argv[1:]))\n"
 )
 
