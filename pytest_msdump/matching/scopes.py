@@ -332,7 +332,7 @@ class ScopeRun:
         return [calls[call]]
 
     def kind(self, path: Path) -> str:
-        """Return what kind of module it is, as `facts.kinds.KINDS` has it; empty for any other."""
+        """Return what kind of module it is, as `core.matching.kinds.KINDS` has it; empty for any other."""
         if path not in self.modules:
             last = self.steps[self.members[path][-1]].scope
             return kind_of(last.last_class) if last.path == path else ""
