@@ -80,7 +80,7 @@ class Side:
         return frozenset(label[:at] for label in labels for at, sign in enumerate(label) if sign == ".")
 
     def kind(self, number: int) -> str:
-        """Return what kind of operator it is (`matching.kinds`), ``"container"``, or nothing where that is not known."""
+        """Return its kind of operator (`matching.kinds`), ``"container"``, or nothing where that is not known."""
         key = self.ops[number].key
         return "container" if key.label in self._containers else kind_of(key.op_type)
 
