@@ -20,8 +20,7 @@ from statistics import median
 
 import numpy as np
 
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.compare.opening import index, open_logical
 
 RUN = """
 import json, sys, torch

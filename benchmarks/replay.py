@@ -34,9 +34,9 @@ from rounding.half import half_lines  # noqa: E402
 from truth import Cause, Truth, read_truth, spelled  # noqa: E402
 
 from pytest_msdump.core.compare.planning import Plan, plan  # noqa: E402
-from pytest_msdump.core.model.ordering import PARAMETER  # noqa: E402
-from pytest_msdump.core.model.pairing import Pair  # noqa: E402
+from pytest_msdump.core.model.dump import PARAMETER  # noqa: E402
 from pytest_msdump.core.model.record import Local, Record  # noqa: E402
+from pytest_msdump.core.model.tensor import Pair  # noqa: E402
 from pytest_msdump.core.report.build import build_report, compare_plan  # noqa: E402
 from pytest_msdump.core.suite import load_suite  # noqa: E402
 from pytest_msdump.record.torch import TorchRecording  # noqa: E402

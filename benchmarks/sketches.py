@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.core.facts.profiles import PROFILES
-from pytest_msdump.core.model.statistics import Interval
+from pytest_msdump.core.model.comparison import Interval
 from pytest_msdump.core.model.tensor import Sketch
 from pytest_msdump.metrics.count_sketch import SEEDS, metrics_of, sketch_of
 

@@ -27,8 +27,7 @@ from pytest_msdump.core.report.json_report import FORM
 from pytest_msdump.core.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, Option
 from pytest_msdump.core.suite import read_toml
 from pytest_msdump.core.text.catalogue import catalogue
-from pytest_msdump.core.text.causes import CAUSES
-from pytest_msdump.core.text.findings import FINDINGS
+from pytest_msdump.core.text.findings import CAUSES, FINDINGS
 from pytest_msdump.core.text.unmatched import UNMATCHED
 from pytest_msdump.plugin.hooks import MARKERS
 

@@ -10,27 +10,25 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.core.compare.comparing import compare_pair, compare_views
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import Tensor, as_path, open_tensor
+from pytest_msdump.core.compare.opening import Tensor, as_path, index, open_tensor
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.facts.replay import LEAST_REPLAYED
-from pytest_msdump.core.gate import exit_code, header_of_report
+from pytest_msdump.core.facts.profiles import LEAST_REPLAYED
+from pytest_msdump.core.gate import problem_of
 from pytest_msdump.core.lazy_names import lazy_names
 from pytest_msdump.core.limits.policy import Policy
-from pytest_msdump.core.model.pairing import Pair, Transform
-from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.model.tensor import Pair, Transform
 from pytest_msdump.core.report.build import build_report, compare_plan
-from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text, one_line
 from pytest_msdump.core.report.summary import lead, summary_lines
 from pytest_msdump.core.settings.options import OPTIONS
 from pytest_msdump.core.storage.locations import RemotePath
 from pytest_msdump.core.suite import Suite, load_suite
-from pytest_msdump.core.suite.keys import MapObject
 
 if TYPE_CHECKING:
     from pytest_msdump.core.model.record import Record
+    from pytest_msdump.core.model.report import Report
+    from pytest_msdump.core.suite.keys import MapObject
 
 _WIDTH = 100
 _OF_DUMPS = frozenset(option.name for option in OPTIONS) | {"map"}
@@ -123,7 +121,6 @@ def assert_close(left: Tensor | Pair, right: Tensor | None = None, **options: An
         raise AssertionError(f"{one_line(record)}\n\n{failure_text([record], operators=1, width=_WIDTH)}")
 
 
-_SHOWN_OPERATORS = 3
 _PATHS = ("left", "right", "golden", "third", "fusion")
 
 
@@ -180,7 +177,7 @@ def assert_dumps_close(
     options |= {"fusion": fusion, "golden": golden, "third": third}
     planned = plan(_suite_of_dumps("assert_dumps_close", left=left, right=right, **options))
     report = build_report(planned, compare_plan(planned))
-    problem = _dumps_problem(report)
+    problem = problem_of(report, width=_WIDTH)
     if problem:
         raise AssertionError(f"{lead(report)}\n\n{problem}")
     return report
@@ -245,19 +242,6 @@ def assert_replay(
     if any(one.outcome in ("fail", "error") for one in local.values()) or not share.is_enough:
         raise AssertionError("\n".join(summary_lines(report, width=_WIDTH)))
     return report
-
-
-def _dumps_problem(report: Report) -> str | None:
-    """What is wrong with a whole report, for a person; ``None`` when nothing is."""
-    if not exit_code(report):
-        return None
-    lines = [*header_of_report(report), *summary_lines(report, width=_WIDTH)]
-    for order in sorted({record.order for record in report.records if record.fails})[:_SHOWN_OPERATORS]:
-        records = [record for record in report.records if record.order == order]
-        lines += ["", failure_text(records, operators=report.left.operators, by_name=report.left.by_name, width=_WIDTH)]
-    if coverage_problems(report):
-        lines += ["", coverage_text(report, width=_WIDTH)]
-    return "\n".join(lines)
 
 
 def _suite_of_dumps(

@@ -10,7 +10,32 @@ from typing import Any, cast
 
 PACKAGE = __name__.partition(".")[0]
 # What is not under the core's folder with its old name.
-ELSEWHERE = {"comparison": "core.compare", "compat": "capabilities.compat", "dumps.npy_file": "core.dumps.npy"}
+ELSEWHERE = {"comparison": "core.compare", "compat": "capabilities.compat"}
+
+# Modules of the core that became a part of another one.
+JOINED = {
+    "core.compare.coverage": "core.compare.assemble",
+    "core.compare.indexing": "core.compare.opening",
+    "core.facts.calibration": "core.facts.profiles",
+    "core.facts.kinds": "core.matching.kinds",
+    "core.facts.replay": "core.facts.profiles",
+    "core.matching.addresses": "core.matching.selection",
+    "core.dumps.npy_file": "core.dumps.npy",
+    "core.dumps.flat_steps": "core.dumps.npy_folder",
+    "core.matching.advice": "core.matching.rules",
+    "core.model.graph": "core.model.dump",
+    "core.model.numbers": "core.model.describe",
+    "core.model.ordering": "core.model.dump",
+    "core.model.pairing": "core.model.tensor",
+    "core.model.statistics": "core.model.comparison",
+    "core.settings.values": "core.settings.options",
+    "core.storage.listings": "core.storage.files",
+    "core.matching.aliases": "core.matching.fused",
+    "core.text.causes": "core.text.findings",
+    "core.text.notes": "core.text.unmatched",
+    "core.text.replay": "core.text.commands",
+    "core.text.rows": "core.text.message",
+}
 
 
 class FormerNames:
@@ -20,12 +45,13 @@ class FormerNames:
         """Return where the same module is loaded from, or None: not ours, or never was."""
         package, _, rest = fullname.partition(".")
         room, _, inner = rest.partition(".")
-        if package != PACKAGE or room in ("", "core", "capabilities"):
+        former = ELSEWHERE.get(room, f"core.{room}") if room != "core" else room
+        name = f"{former}{inner and '.'}{inner}"
+        if package != PACKAGE or room in ("", "capabilities") or (room == "core" and name not in JOINED):
             return None
         from importlib.util import find_spec
 
-        moved = ELSEWHERE.get(rest) or f"{ELSEWHERE.get(room, f'core.{room}')}{inner and '.'}{inner}"
-        now = f"{PACKAGE}.{moved}"
+        now = f"{PACKAGE}.{JOINED.get(name, name)}"
         try:
             spec = find_spec(now)
         except ModuleNotFoundError:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from pytest_msdump.core.compare.additions import Hooks
     from pytest_msdump.core.model.dump import Dump
-    from pytest_msdump.core.model.pairing import Pair
     from pytest_msdump.core.model.record import Record
     from pytest_msdump.core.model.report import Report
+    from pytest_msdump.core.model.tensor import Pair
 
 
 def pytest_msdump_pair(left: Dump, right: Dump) -> object:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.core.dumps.file_names import MindSporeName, ReferenceName
-from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.dump import PARAMETER
 from pytest_msdump.core.model.tensor import mangle
 
 # op_type, true name, "input" or "output", slot, values.

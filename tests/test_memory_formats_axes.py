@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_msdump.core.errors import ConfigError, TensorShapeError
 from pytest_msdump.core.layouts.axes import FORMATS, explain_shapes, meet
-from pytest_msdump.core.model.pairing import Transform
-from pytest_msdump.core.model.tensor import TensorSpec
+from pytest_msdump.core.model.tensor import TensorSpec, Transform
 from pytest_msdump.core.text import say
 
 

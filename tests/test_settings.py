@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 
 from pytest_msdump.core.errors import ConfigError, UnknownNameError
 from pytest_msdump.core.facts.profiles import PROFILES
-from pytest_msdump.core.settings.options import OPTIONS, Option, argparse_kwargs, ini_kwargs, option_values
-from pytest_msdump.core.settings.values import parse_coverage, parse_report, parse_spec
+from pytest_msdump.core.settings.options import (
+    OPTIONS,
+    Option,
+    argparse_kwargs,
+    ini_kwargs,
+    option_values,
+    parse_coverage,
+    parse_report,
+    parse_spec,
+)
 from pytest_msdump.core.suite.keys import parse_threshold
 
 pytest_plugins = ["pytester"]

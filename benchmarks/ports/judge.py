@@ -24,7 +24,7 @@ from typing import Any
 from truth import Truth, operator_of, read_truth, spelled
 
 from pytest_msdump.causes.suggest_partners import suggest_partners
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.model.record import RoleReason

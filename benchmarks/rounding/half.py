@@ -14,7 +14,7 @@ from torch import nn
 
 from pytest_msdump.calibrate.engine import calibrate, write_limits
 from pytest_msdump.core.compare.planning import Plan, plan
-from pytest_msdump.core.facts.replay import FLIPS_ALLOWED, FLIPS_SHARE_LIMIT
+from pytest_msdump.core.facts.profiles import FLIPS_ALLOWED, FLIPS_SHARE_LIMIT
 from pytest_msdump.core.report.build import compare_plan
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record.torch import TorchRecording

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from measuring.tables import table
 
-from pytest_msdump.core.facts.calibration import ASSUMED_MULTIPLIERS
-from pytest_msdump.core.facts.profiles import PROFILES
+from pytest_msdump.core.facts.profiles import ASSUMED_MULTIPLIERS, PROFILES
 from rounding.scores import ROUNDING, at_fault, clopper_pearson, conformal
 
 __all__ = ["FORWARD", "GRADIENT", "Measured", "control_lines", "read", "tables"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.core.compare.comparing import comparer_of
 from pytest_msdump.core.compare.planning import Plan, plan
@@ -20,7 +20,8 @@ from pytest_msdump.core.compare.run_origins import refuse_other_origins
 from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.facts.calibration import (
+from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.facts.profiles import (
     ASSUMED_MULTIPLIERS,
     CALIBRATED_METRICS,
     CHAOTIC_GROWTH,
@@ -29,7 +30,6 @@ from pytest_msdump.core.facts.calibration import (
     MOST_LOOSER,
     OUTLYING,
 )
-from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.limits.limits_file import (
     Accepted,
     Base,
@@ -45,12 +45,14 @@ from pytest_msdump.core.limits.limits_file import (
 )
 from pytest_msdump.core.limits.permissions import looser_than_default
 from pytest_msdump.core.limits.resolve import computed_dtype
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.storage.files import naming, write_atomic
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.suite.load import Suite, read_limits
 from pytest_msdump.core.text import number
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.model.dump import Dump
+    from pytest_msdump.core.model.record import Record
 
 # A tensor that a later run into the same directory replaced is no tensor of the run.
 _OLDER_RUN = "older_run"

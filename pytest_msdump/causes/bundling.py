@@ -16,9 +16,8 @@ from pytest_msdump.core.compare.user_code import Extras
 from pytest_msdump.core.dumps.array_writer import whole_file, write_view
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import shell_line, terminal_text
-from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.report import Report
-from pytest_msdump.core.model.tensor import OpKey, TensorRef
+from pytest_msdump.core.model.tensor import OpKey, Pair, TensorRef
 from pytest_msdump.core.report.record_json import to_json
 from pytest_msdump.core.report.shown import with_causes_first
 from pytest_msdump.core.storage.files import make_folder

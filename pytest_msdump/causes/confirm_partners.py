@@ -10,8 +10,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from pytest_msdump.causes.choose_partners import Fit, Suggestion, Unpaired
-from pytest_msdump.core.facts.kinds import NAME_WORDS
-from pytest_msdump.core.matching.kinds import kind_of, spelling_of_name
+from pytest_msdump.core.matching.kinds import NAME_WORDS, kind_of, spelling_of_name
 from pytest_msdump.core.matching.leaving import Modules
 from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.matching.scopes import Path, typed_path

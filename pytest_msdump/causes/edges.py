@@ -12,11 +12,8 @@ from typing import NamedTuple
 from pytest_msdump.causes.training_edges import after_step, with_training
 from pytest_msdump.core.facts.operators import WRITTEN_INPUTS
 from pytest_msdump.core.matching.coordinates import compatible, place_of
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph, file_spelling
-from pytest_msdump.core.model.ordering import PARAMETER
-from pytest_msdump.core.model.pairing import Pair
-from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, mangle
+from pytest_msdump.core.model.dump import PARAMETER, Dump, Edge, Operator, OperatorGraph, file_spelling
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, Pair, TensorKey, TensorRef, mangle
 
 # Types that write to parameters without being in the table of written inputs; any of their inputs may be written to.
 _WRITES = re.compile("Apply|Assign|Adam|Momentum|Optim|Scatter")

@@ -16,8 +16,7 @@ from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.dtypes import coarser
 from pytest_msdump.core.dtypes.decode import to_double
 from pytest_msdump.core.errors import MsdumpError, TensorShapeError
-from pytest_msdump.core.model.pairing import Pair, Transform
-from pytest_msdump.core.model.tensor import TensorRef, TensorView
+from pytest_msdump.core.model.tensor import Pair, TensorRef, TensorView, Transform
 
 Array = npt.NDArray[Any]
 

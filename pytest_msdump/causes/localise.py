@@ -22,7 +22,7 @@ from pytest_msdump.core.compare.comparing import comparer_of
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.facts.operators import COLLECTIVE_FRAGMENTS, PASSING_TYPES
 from pytest_msdump.core.matching import explain
-from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.dump import PARAMETER
 from pytest_msdump.core.model.record import ErrorGrowth, Record, RoleReason, Suspect
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey
@@ -46,8 +46,7 @@ def with_causes(report: Report, plan: Plan) -> Report:
     notes: list[Message] = []
     if any(record.fails for record in run.values()):
         # Loaded for what fails alone.
-        from pytest_msdump.causes.mispaired import mispaired
-        from pytest_msdump.causes.step_shift import step_shift
+        from pytest_msdump.causes.mispaired import mispaired, step_shift
 
         compare = comparer_of(plan).compare
         notes += step_shift(plan, placed, lambda pair, other: not compare(replace(pair, right=other)).fails)

@@ -12,10 +12,9 @@ from pytest_msdump.causes.network import Drift, Feed, NetworkNode
 from pytest_msdump.core.facts.operators import UNDUMPED_TYPES, VIEW_TYPES, WRITTEN_INPUTS
 from pytest_msdump.core.matching.kinds import weight_name
 from pytest_msdump.core.matching.not_dumped import NOT_DUMPED
-from pytest_msdump.core.model.ordering import PARAMETER
-from pytest_msdump.core.model.pairing import Pairing
+from pytest_msdump.core.model.dump import PARAMETER
 from pytest_msdump.core.model.record import Record
-from pytest_msdump.core.model.tensor import OpKey, TensorKey
+from pytest_msdump.core.model.tensor import OpKey, Pairing, TensorKey
 
 _BY_NAME = ("name", "mangled", "file")
 

@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 from pytest_msdump.core.escape import terminal_text
-from pytest_msdump.core.model.numbers import number
+from pytest_msdump.core.model.describe import number
 from pytest_msdump.core.model.record import ErrorGrowth, Record, RoleReason, Suspect
 from pytest_msdump.core.text import ENGLISH, Phrases
 

@@ -20,8 +20,7 @@ from pytest_msdump.core.facts.operators import RANDOM_TYPES
 from pytest_msdump.core.matching.pairer import pair_dumps
 from pytest_msdump.core.model.comparison import Verdict
 from pytest_msdump.core.model.describe import counted, listed, where_text
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.dump import PARAMETER, Dump
 from pytest_msdump.core.model.record import Record, ReportedTensor, RoleReason, record_of
 from pytest_msdump.core.model.tensor import COORDINATES, UNSEEN, Statistics, TensorKey, TensorRef, TensorSpec
 from pytest_msdump.core.suite import load_suite

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from pytest_msdump.causes.fingerprint import Fingerprint, Sample
 from pytest_msdump.causes.structure import AlignedStep, align_steps, fused_steps, names_agreement, shapes_agree
 from pytest_msdump.core.compare.opening import open_logical
-from pytest_msdump.core.facts.kinds import FINISHED_BY
-from pytest_msdump.core.matching.kinds import kind_of, kind_of_name
+from pytest_msdump.core.matching.kinds import FINISHED_BY, kind_of, kind_of_name
 from pytest_msdump.core.model.tensor import TensorRef
 
 Array = npt.NDArray[Any]

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.core.facts.kinds import FINISHED_BY, FOLDED_INTO
+from pytest_msdump.core.matching.kinds import FINISHED_BY, FOLDED_INTO
 
 Shape = tuple[int, ...]
 Array = npt.NDArray[np.int64]

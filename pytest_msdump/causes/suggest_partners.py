@@ -32,9 +32,8 @@ from pytest_msdump.core.facts.operators import PASSING_TYPES
 from pytest_msdump.core.matching.kinds import is_weight, kind_of
 from pytest_msdump.core.matching.leaving import Modules
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import Pairing, Transform, Unmatched
 from pytest_msdump.core.model.report import Report, SuggestedPartner
-from pytest_msdump.core.model.tensor import OpKey, TensorRef, mangle
+from pytest_msdump.core.model.tensor import OpKey, Pairing, TensorRef, Transform, Unmatched, mangle
 
 # Fingerprints further apart than this are of different tensors.
 _ALIKE = 0.1

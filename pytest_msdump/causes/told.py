@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_msdump.causes.reasons import fit_text, reason_of, step_text
 from pytest_msdump.core.escape import terminal_text
-from pytest_msdump.core.model.numbers import number
+from pytest_msdump.core.model.describe import number
 from pytest_msdump.core.model.record import Check, Record
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.model.tensor import Coordinates

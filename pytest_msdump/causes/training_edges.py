@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_msdump.core.model.graph import Edge, Operator
-from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.dump import PARAMETER, Edge, Operator
 from pytest_msdump.core.model.tensor import OpKey, TensorRef, mangle
 
 # By name: the calls of a module, by occurrence.

@@ -9,18 +9,15 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.cli.check import judged_by, names_of
 from pytest_msdump.cli.output import phrases, print_lines, terminal_width
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import shell_line, terminal_text, toml_value
-from pytest_msdump.core.limits.judge import accepted_bounds
 from pytest_msdump.core.limits.policy import KnownDrift, Policy
 from pytest_msdump.core.limits.resolve import accepts, operator_text, settled
 from pytest_msdump.core.matching import MapEntry, parse_address
-from pytest_msdump.core.model.record import Record
-from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.model.spellings import addresses, glob_matches
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates
 from pytest_msdump.core.report.json_report import read_json, report_from
@@ -30,6 +27,10 @@ from pytest_msdump.core.settings.options import COMMAND_FLAGS
 from pytest_msdump.core.storage.files import read_user_file, replacing
 from pytest_msdump.core.suite import MOST_BYTES, Suite, load_suite, parse_toml
 from pytest_msdump.core.text import ENGLISH
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.model.record import Record
+    from pytest_msdump.core.model.report import Report
 
 DESCRIPTION = (
     "Accept failing tensors of a run until a day: adds a [[msdump.known_drift]] for each of them to the suite file, "
@@ -113,7 +114,7 @@ def _chosen(report: Report, typed: str, place: str, entries: Sequence[MapEntry])
         found = f"failing: {ENGLISH.named(names, _NAMED)}" if names else "nothing failed"
         raise ConfigError(f"{place}: {typed!r} matches nothing that failed\n{found:.{_SHOWN}}")
     for record in chosen:
-        if not accepted_bounds(record.verdict):
+        if not record.verdict.accepted_bounds:
             raise ConfigError(
                 f"{record.left.address} cannot be accepted: {short_reason([record]):.{_SHOWN}}\n"
                 "only a number beyond its limit can; mend this, or leave it out of GLOB"
@@ -137,7 +138,7 @@ def _drift(record: Record, report: Report, reason: str, until: datetime.date) ->
     at = record.left.at
     varying = [name for name in COORDINATES if len({getattr(one.left.at, name) for one in report.records}) > 1]
     where = Coordinates(**{name: getattr(at, name) for name in varying})
-    bounds = {metric: (bound, None) for metric, bound in accepted_bounds(record.verdict).items()}
+    bounds = {metric: (bound, None) for metric, bound in record.verdict.accepted_bounds.items()}
     operator = operator_text(record.left.key.op, record.right.key.op, record.how, record.by)
     for key in (record.right.key, record.left.key):
         drift = KnownDrift(glob.escape(key.address), reason, until, bounds, at=where, operator=operator)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.causes.growth import drift_of
 from pytest_msdump.cli.gate import print_saved
@@ -14,11 +14,8 @@ from pytest_msdump.cli.output import phrases
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.profiles import PROFILES
 from pytest_msdump.core.limits.judge import judge
-from pytest_msdump.core.limits.policy import Policy
 from pytest_msdump.core.limits.resolve import GOLDEN_RULE_METRIC, computed_dtype, hinted_dtypes, resolve, settled
 from pytest_msdump.core.model.comparison import Comparison, Finding, Limits, Measurement, Verdict
-from pytest_msdump.core.model.record import Record
-from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.model.spellings import KnownNames
 from pytest_msdump.core.report.files import policy_entry
 from pytest_msdump.core.report.json_report import read_json, report_from
@@ -26,6 +23,11 @@ from pytest_msdump.core.settings.options import COMMAND_FLAGS, OPTIONS, argparse
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.text import Message
 from pytest_msdump.limits.statistics import judge_statistics
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.limits.policy import Policy
+    from pytest_msdump.core.model.record import Record
+    from pytest_msdump.core.model.report import Report
 
 DESCRIPTION = (
     "Judge the numbers of a results.json again. Without options the saved verdicts stand; with --profile, --threshold "

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.cli.compare import add_suite_arguments, suite_of
 from pytest_msdump.cli.output import add_quiet, phrases, terminal_width
@@ -17,10 +17,8 @@ from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import printed_json, terminal_text
 from pytest_msdump.core.matching.coordinates import Place, place_of
-from pytest_msdump.core.model.pairing import Pair, Transform
 from pytest_msdump.core.model.record import relative_file
-from pytest_msdump.core.model.report import Report, SideInfo, UnmatchedTensor
-from pytest_msdump.core.model.tensor import COORDINATES, TensorRef
+from pytest_msdump.core.model.tensor import COORDINATES, Pair, TensorRef, Transform
 from pytest_msdump.core.report.build import build_report
 from pytest_msdump.core.report.coverage import counts, coverage_problems, percent, sentences_on_uncompared_tensors
 from pytest_msdump.core.report.json_report import COVERAGE, MISSING, UNMATCHED
@@ -28,6 +26,9 @@ from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.report.summary import header_lines
 from pytest_msdump.core.report.tables import filled, hanging, table
 from pytest_msdump.core.text import ENGLISH, Message, Phrases, say
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.model.report import Report, SideInfo, UnmatchedTensor
 
 DESCRIPTION = (
     "Show which tensors of the run under test (LEFT) and of its reference (RIGHT) 'msdump compare' would pair, by what "

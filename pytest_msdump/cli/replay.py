@@ -12,12 +12,10 @@ from pytest_msdump.cli.compare import suite_file
 from pytest_msdump.cli.gate import gate
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines, terminal_width
 from pytest_msdump.cli.replay_text import replay_entry, replay_lines
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import as_path
+from pytest_msdump.core.compare.opening import as_path, index
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import printed_json
-from pytest_msdump.core.facts.replay import LEAST_REPLAYED
 from pytest_msdump.core.model.describe import wrapped
 from pytest_msdump.core.report.coverage import percent
 from pytest_msdump.core.report.progress import Progress
@@ -28,8 +26,8 @@ from pytest_msdump.core.settings.options import (
     OUTPUT_OPTIONS,
     argparse_kwargs,
     option_values,
+    parse_coverage,
 )
-from pytest_msdump.core.settings.values import parse_coverage
 from pytest_msdump.core.storage.files import make_directory
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.replay.kernels import replay
@@ -136,7 +134,7 @@ def _kernels(parsed: argparse.Namespace) -> int:
         )
     found = replay(dump, watch=progress)
     typed = parsed.msdump_min_replayed
-    least = LEAST_REPLAYED if typed is None else parse_coverage(typed, flag=True, where="--min-replayed")
+    least = _LEAST.value if typed is None else parse_coverage(typed, flag=True, where="--min-replayed")
     is_enough = 0 < found.calls >= least * found.replayable
     if parsed.json:
         print(printed_json({**replay_entry(found), "replayable": found.replayable, "least": least}))

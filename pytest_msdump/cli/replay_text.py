@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_msdump.core.model.describe import frame_lines, where_text, wrapped
-from pytest_msdump.core.model.numbers import distinct_texts, index_text
+from pytest_msdump.core.model.describe import distinct_texts, frame_lines, index_text, where_text, wrapped
 from pytest_msdump.core.model.tensor import COORDINATES, OpKey
 from pytest_msdump.core.report.json_forms import encode
 from pytest_msdump.core.report.tables import titled

@@ -17,8 +17,7 @@ from pytest_msdump.core.report.base import printed_lines
 from pytest_msdump.core.report.files import write_report
 from pytest_msdump.core.report.json_report import read_json, report_from
 from pytest_msdump.core.report.progress import Progress
-from pytest_msdump.core.settings.options import REPORT_KINDS
-from pytest_msdump.core.settings.values import parse_report
+from pytest_msdump.core.settings.options import REPORT_KINDS, parse_report
 
 DESCRIPTION = (
     "Write reports from a results.json, without the data: those that the run itself would have written. "

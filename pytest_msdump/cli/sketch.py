@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import as_path
+from pytest_msdump.core.compare.opening import as_path, index
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.metrics.count_sketch import BUCKETS

@@ -12,9 +12,9 @@ from pytest_msdump.causes.reasons import fit_text
 from pytest_msdump.causes.suggest_partners import Suggested
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.escape import terminal_text
-from pytest_msdump.core.matching.addresses import MapEntry, parse_address
 from pytest_msdump.core.matching.leaving import Modules
 from pytest_msdump.core.matching.maps import is_template, renaming_of_template
+from pytest_msdump.core.matching.selection import MapEntry, parse_address
 from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.core.report.coverage import map_entry_lines
 from pytest_msdump.core.report.tables import filled

@@ -8,28 +8,30 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import floor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.causes.suggest_partners import Suggested
 from pytest_msdump.cli.output import phrases, print_lines, terminal_width
 from pytest_msdump.cli.suggested_entries import EntryLines, NewEntry, SuggestedEntries, in_templates
-from pytest_msdump.core.compare.coverage import coverage_of
+from pytest_msdump.core.compare.assemble import coverage_of
 from pytest_msdump.core.compare.planning import Plan, plan
-from pytest_msdump.core.compare.user_code import Watch
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import toml_value
-from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.core.report.coverage import map_entry_lines
-from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.report.tables import hanging
 from pytest_msdump.core.scheduling import records_of
 from pytest_msdump.core.settings.options import OPTIONS
 from pytest_msdump.core.storage.files import write_atomic
 from pytest_msdump.core.storage.locations import RemotePath
 from pytest_msdump.core.suite import SideChoice, load_suite
-from pytest_msdump.core.text import Phrases
 from pytest_msdump.replay.pairing import suggest_with
 from pytest_msdump.replay.reference_model import load_reference
+
+if TYPE_CHECKING:
+    from pytest_msdump.causes.suggest_partners import Suggested
+    from pytest_msdump.core.compare.user_code import Watch
+    from pytest_msdump.core.model.tensor import TensorRef
+    from pytest_msdump.core.report.progress import Progress
+    from pytest_msdump.core.text import Phrases
 
 # Options that pairing depends on, as read from wherever they were given, and as typed.
 _READ_NAMES = ("io", "select", "deselect", "allow_incomplete")

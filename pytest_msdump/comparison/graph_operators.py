@@ -12,11 +12,16 @@ from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.matching.coordinates import compatible, place_of
 from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.model.describe import listed
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import ArgumentDifference, KernelArguments, Operator, OperatorGraph, differences
-from pytest_msdump.core.model.ordering import PARAMETER
-from pytest_msdump.core.model.pairing import Pair
-from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorRef, mangle
+from pytest_msdump.core.model.dump import (
+    PARAMETER,
+    ArgumentDifference,
+    Dump,
+    KernelArguments,
+    Operator,
+    OperatorGraph,
+    differences,
+)
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, Pair, TensorRef, mangle
 from pytest_msdump.dumps.graphs.flow import consumers
 from pytest_msdump.dumps.graphs.ir import parse_attributes
 from pytest_msdump.dumps.graphs.source_lines import operators_at, user_frames

@@ -20,15 +20,12 @@ from pytest_msdump.core.limits.judge import verdict_from
 from pytest_msdump.core.matching.leaving import Names
 from pytest_msdump.core.matching.selection import PairFilter, Selection
 from pytest_msdump.core.model.comparison import OUTCOMES, Finding
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.ordering import in_order
-from pytest_msdump.core.model.pairing import Pair
+from pytest_msdump.core.model.dump import Dump, in_order
 from pytest_msdump.core.model.record import Record
-from pytest_msdump.core.model.tensor import TensorKey, TensorRef, TensorSource, TensorSpec, TensorView, mangle
+from pytest_msdump.core.model.tensor import Pair, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView, mangle
 from pytest_msdump.core.suite import Suite
 from pytest_msdump.core.text import Message, Parameter, say
-from pytest_msdump.layouts.sharded import ShardedView
-from pytest_msdump.layouts.tokens import TokenView
+from pytest_msdump.layouts.sharded import ShardedView, TokenView
 from pytest_msdump.model.shards import (
     STAGES,
     CommonTokens,

@@ -17,12 +17,11 @@ from pytest_msdump.core.compare.opening import open_logical, open_view
 from pytest_msdump.core.errors import ConfigError, TensorShapeError
 from pytest_msdump.core.matching.leaving import Names
 from pytest_msdump.core.matching.selection import PairFilter, Selection
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.ordering import in_order
+from pytest_msdump.core.model.dump import Dump, in_order
 from pytest_msdump.core.model.tensor import Coordinates, TensorKey, TensorRef, TensorView
 from pytest_msdump.core.suite import Suite
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.layouts.tokens import TokenView, begins_with_tokens
+from pytest_msdump.layouts.sharded import TokenView, begins_with_tokens
 from pytest_msdump.model.shards import CommonTokens, ShardedTensor, TokenIds, TokenRuns, tokens_of
 
 _PARAMETER = "Parameter"

@@ -27,6 +27,9 @@ from pytest_msdump.core.report.summary import header_lines, summary_lines
 from pytest_msdump.core.scheduling import keeps_records, records_of
 from pytest_msdump.core.text import ENGLISH, Phrases
 
+_SHOWN_OPERATORS = 3
+
+
 T = TypeVar("T")
 
 
@@ -172,3 +175,16 @@ def failure_texts(
             yield "  " + say("after_label", label=label(by_order[order][0]), text=short_reason(by_order[order], say))
     if rest := len(by_order) - len(whole) - len(lines):
         yield "  " + say("more_failing", n=rest)
+
+
+def problem_of(report: Report, *, width: int) -> str | None:
+    """Return what is wrong with a whole report, for a person; ``None`` when nothing is."""
+    if not exit_code(report):
+        return None
+    lines = [*header_of_report(report), *summary_lines(report, width=width)]
+    for order in sorted({record.order for record in report.records if record.fails})[:_SHOWN_OPERATORS]:
+        records = [record for record in report.records if record.order == order]
+        lines += ["", failure_text(records, operators=report.left.operators, by_name=report.left.by_name, width=width)]
+    if coverage_problems(report):
+        lines += ["", coverage_text(report, width=width)]
+    return "\n".join(lines)

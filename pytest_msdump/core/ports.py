@@ -32,10 +32,9 @@ if TYPE_CHECKING:
     from pytest_msdump.core.limits.policy import Policy
     from pytest_msdump.core.model.comparison import Comparison, Limits
     from pytest_msdump.core.model.dump import Dump
-    from pytest_msdump.core.model.pairing import Pair, Pairing
     from pytest_msdump.core.model.record import Record
     from pytest_msdump.core.model.report import Report
-    from pytest_msdump.core.model.tensor import TensorRef, TensorView
+    from pytest_msdump.core.model.tensor import Pair, Pairing, TensorRef, TensorView
     from pytest_msdump.core.text import Message
 
 GROUP = "pytest_msdump.capabilities"

@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 from pytest_msdump.core.compare.comparing import Comparer, comparer_of
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.compare.user_code import Watch
-from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.tensor import Pair
 from pytest_msdump.core.ports import offered
 from pytest_msdump.core.processes import Workers
 from pytest_msdump.core.report.build import with_arguments

@@ -39,8 +39,7 @@ from pytest_msdump.core.dumps.reruns import Reruns, separate_tree_runs
 from pytest_msdump.core.dumps.sidefiles import MAPPING, originals_in
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.facts.dump_proto import DataType
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import file_spelling
+from pytest_msdump.core.model.dump import Dump, file_spelling
 from pytest_msdump.core.model.tensor import (
     Coordinates,
     OpKey,

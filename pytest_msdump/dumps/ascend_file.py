@@ -14,13 +14,22 @@ from pytest_msdump.core.dumps.array_reader import StoredView, can_be_held, layou
 from pytest_msdump.core.dumps.stored_file import StoredFile, opened, truncated
 from pytest_msdump.core.dumps.strided_reader import BLOCK_BYTES
 from pytest_msdump.core.errors import TensorFileError
-from pytest_msdump.core.facts.dump_proto import NOT_NUMBERS
+from pytest_msdump.core.facts.dump_proto import DUMP_DATA, NOT_NUMBERS
 from pytest_msdump.core.model.tensor import TensorSpec
-from pytest_msdump.dumps.ascend_header import Header, RawPart, StoredTensor, bytes_behind, parse_header
-from pytest_msdump.dumps.wire import WireSpan
+from pytest_msdump.dumps.ascend_header import (
+    MAX_HEADER_BYTES,
+    Header,
+    RawPart,
+    StoredTensor,
+    bytes_behind,
+    parse_header,
+)
+from pytest_msdump.dumps.wire import WireSpan, named_fields, span_of, varint_of
 
 _WINDOW_BYTES = 2**12
 _RAW_BLOCK_BYTES = 2**20
+_LENGTH_BYTES = 8
+_LONGEST_VERSION = 64
 
 # What the vendor calls buffers and workspaces in file names.
 RAW_WORDS = {"buffer": "l1buffer", "space": "space"}
@@ -62,6 +71,21 @@ class DumpFile(NamedTuple):
             return self.source.peek(span.start, span.length).decode()
         except UnicodeDecodeError as error:
             raise TensorFileError(f"{self.file.where}: a name in its header is not text; it is damaged") from error
+
+    def version_and_time(self) -> list[tuple[str, str | int]]:
+        """Return what the header says of the version and the time of the dump."""
+        source = self.source
+        span = WireSpan(0, source.size)
+        if self.header.container == "2.0":
+            length = int.from_bytes(source.peek(0, _LENGTH_BYTES), "little")
+            span = WireSpan(_LENGTH_BYTES, _LENGTH_BYTES + min(length, MAX_HEADER_BYTES))
+        found: dict[str, str | int] = {}
+        for name, entry in named_fields(source, span, DUMP_DATA):
+            if name == "version":
+                found[name] = self.text(span_of(source, entry), _LONGEST_VERSION)
+            elif name == "dump_time":
+                found[name] = varint_of(source, entry)
+        return sorted(found.items(), reverse=True)
 
     def open(self, tensor: StoredTensor, *, block_bytes: int = BLOCK_BYTES) -> StoredView:
         """Open one of its tensors; reads no data."""

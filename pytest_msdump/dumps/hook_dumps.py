@@ -24,8 +24,7 @@ from pytest_msdump.core.dumps.listing import Folder, walk
 from pytest_msdump.core.dumps.reruns import Reruns
 from pytest_msdump.core.dumps.sidefiles import parse_object, read_text
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
-from pytest_msdump.core.model.dump import DistributedRank, Dump, Manifest
-from pytest_msdump.core.model.ordering import PARAMETER, in_order
+from pytest_msdump.core.model.dump import PARAMETER, DistributedRank, Dump, Manifest, in_order
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,

@@ -9,7 +9,7 @@ READERS = {
     "debug-tree": ("pytest_msdump.dumps.hook_dumps:DebugTreeReader", 1, (".json",)),
     "msprobe": ("pytest_msdump.dumps.msprobe:MsprobeReader", 2, (".json", ".npy", ".pt")),
     "npz": ("pytest_msdump.dumps.npz:NpzReader", 0, (".npz",)),
-    "proto-folder": ("pytest_msdump.dumps.proto_folder:ProtoFolderReader", 1, (".pb", ".quant")),
+    "proto-folder": ("pytest_msdump.dumps.converted:ProtoFolderReader", 1, (".pb", ".quant")),
     "safetensors": ("pytest_msdump.dumps.safetensors:SafetensorsReader", 0, (".safetensors",)),
     "statistics": ("pytest_msdump.dumps.statistics:StatisticsReader", -1, (".csv",)),
     "torch-file": ("pytest_msdump.dumps.torch_file:TorchFileReader", 0, (".pt", ".pth")),

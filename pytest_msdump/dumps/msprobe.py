@@ -16,8 +16,7 @@ from pytest_msdump.core.dumps.reruns import Reruns
 from pytest_msdump.core.dumps.sidefiles import parse_object, read_text
 from pytest_msdump.core.errors import UnknownDumpFormatError
 from pytest_msdump.core.model.describe import counted
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.ordering import PARAMETER, in_order
+from pytest_msdump.core.model.dump import PARAMETER, Dump, in_order
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,

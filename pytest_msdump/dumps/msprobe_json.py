@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.facts.dtypes import DTYPES
-from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.dump import PARAMETER
 from pytest_msdump.core.model.tensor import SourceFrame, Statistic, TensorSpec
 
 _MODULE = re.compile(

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pytest_msdump.core.facts.dtypes import DTYPES
-from pytest_msdump.core.model.statistics import is_printed_as
+from pytest_msdump.core.model.comparison import is_printed_as
 from pytest_msdump.core.model.tensor import Statistic, Statistics
 from pytest_msdump.core.text import Message
 

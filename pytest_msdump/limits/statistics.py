@@ -8,7 +8,7 @@ says so. In addition, an extreme or mean that changed its sign fails by itself, 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,15 +20,17 @@ from pytest_msdump.core.model.comparison import (
     FAILING,
     Comparison,
     Finding,
+    Interval,
     Limit,
     Limits,
     Measurement,
     Nonfinite,
+    SliceGap,
+    StatisticComparison,
     Verdict,
 )
-from pytest_msdump.core.model.record import Check
-from pytest_msdump.core.model.statistics import Interval, SliceGap, StatisticComparison
-from pytest_msdump.core.model.tensor import Statistics
+from pytest_msdump.core.model.record import Check, Record
+from pytest_msdump.core.model.tensor import Pair, Statistics, Transform
 from pytest_msdump.core.text import Message, Parameter
 from pytest_msdump.limits.statistic_distance import Distance, distance, dominance
 
@@ -38,6 +40,7 @@ _LARGEST = "max_absolute_error"
 _SLICE = "worst_slice_error"
 _DISTANCE = "relative_euclidean_distance"
 _PLACES = "nonfinite_mismatch"
+PROOFS = tuple(name for name, fact in STATISTICS.items() if fact.proves)
 _SIGNED = ("maximum", "minimum", "mean")
 # By how much of its size a number of equal bytes may differ: extremes where a side took them in float32, sums where it
 # added up in another order, sketches where a device made one.
@@ -427,3 +430,18 @@ def _notes(case: _Case, unseen: tuple[str, ...], failing: Container[str | None])
     unknown = [metric for metric in limited if metric not in failing]
     if unknown and not case.equal_bits:
         yield Finding("note", Message("statistics_do_not_tell", {"listed": tuple(unknown)}))
+
+
+def with_digests_checked(pair: Pair, record: Record, again: Callable[[Pair], Record]) -> Record:  # noqa: ARG001 - a stage
+    """Return the record of two saved tensors as an `error` where these differ, and digests of both say otherwise."""
+    left, right, compared = pair.left.statistics, pair.right.statistics, record.comparison
+    if left is None or right is None or compared is None or compared.equal or pair.transform != Transform():
+        return record
+    names = [name for name in PROOFS if left.values.get(name) and left.values[name] == right.values.get(name)]
+    are_alike = left.spec == right.spec and {record.left.dtype, record.right.dtype} == {left.spec and left.spec.dtype}
+    if not names or not are_alike:
+        return record
+    apart = "nonfinite_mismatch" if compared.nonfinite.mismatch else "max_absolute_error"
+    message = Message("digest_contradicted", {"digest": statistic_name(names[0]), "listed": (apart,)})
+    verdict = verdict_from([Finding("error", message), *record.verdict.findings], {})
+    return replace(record, verdict=verdict)

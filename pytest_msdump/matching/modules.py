@@ -17,7 +17,7 @@ from pytest_msdump.core.matching.kinds import kind_of
 from pytest_msdump.core.matching.leaving import runs_of
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
 from pytest_msdump.core.matching.sides import Side
-from pytest_msdump.core.model.pairing import Transform
+from pytest_msdump.core.model.tensor import Transform
 from pytest_msdump.core.text import Message, Parameter, say
 from pytest_msdump.matching.scopes import Leaving, Path, ScopeRun, Shape, dotted, spelling_of
 

@@ -19,9 +19,7 @@ from typing import NamedTuple
 from pytest_msdump.core.facts.operators import LAST_OPERATORS, VIEW_TYPES
 from pytest_msdump.core.matching.kinds import WRAPPERS, WeightName, is_weight, kind_of, spelling_of_name
 from pytest_msdump.core.matching.sides import Side, graph_at
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import OperatorGraph
-from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.dump import PARAMETER, Dump, OperatorGraph
 from pytest_msdump.core.model.tensor import OpKey
 from pytest_msdump.core.text import Message, Parameter
 from pytest_msdump.matching.shared_scopes import most_repeats, paths_of_callers, strays
@@ -334,7 +332,7 @@ class ScopeRun:
         return [calls[call]]
 
     def kind(self, path: Path) -> str:
-        """Return what kind of module it is, as `facts.kinds.KINDS` has it; empty for any other."""
+        """Return what kind of module it is, as `core.matching.kinds.KINDS` has it; empty for any other."""
         if path not in self.modules:
             last = self.steps[self.members[path][-1]].scope
             return kind_of(last.last_class) if last.path == path else ""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_msdump.core.facts.checks import OPTIMIZERS
 from pytest_msdump.core.matching.kinds import WeightName, is_weight, weight_name
-from pytest_msdump.core.model.graph import Edge, OperatorGraph
+from pytest_msdump.core.model.dump import Edge, OperatorGraph
 from pytest_msdump.core.model.tensor import OpKey
 
 

@@ -22,7 +22,7 @@ from pytest_msdump.core.metrics.pointwise import Places
 from pytest_msdump.core.metrics.rankings import Moduli
 from pytest_msdump.core.metrics.slices import Grid, SliceSums, norm_count, norms_of, sketched_grid, sums_of
 from pytest_msdump.core.metrics.values import Array, Doubles, numbers
-from pytest_msdump.core.model.statistics import Interval
+from pytest_msdump.core.model.comparison import Interval
 from pytest_msdump.core.model.tensor import Sketch, Statistic, Statistics, TensorView
 from pytest_msdump.metrics.statistics import Digests, Tally
 

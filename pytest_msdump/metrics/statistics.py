@@ -22,7 +22,7 @@ from pytest_msdump.core.metrics.sums import EMPTY, Moments, Sum, moments, scale_
 from pytest_msdump.core.metrics.values import Array, Doubles, Workspace, above, components, inner, is_wide, numbers
 from pytest_msdump.core.model.tensor import Statistic, TensorView
 
-_DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
+DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
 # Those that can be of values, where a view does not keep the bytes.
 _OF_VALUES = frozenset({"blake2b", "xxh3_128", "xor64_wide"})
 _WIDEST = {"f": "<f8", "c": "<c16"}
@@ -121,8 +121,8 @@ class Digests:
 
     def __init__(self, names: Sequence[str], dtype: str) -> None:
         for name in names:
-            if name not in _DIGESTS:
-                raise UnknownNameError(f"no digest '{name}'; {nearest(name, _DIGESTS)}")
+            if name not in DIGESTS:
+                raise UnknownNameError(f"no digest '{name}'; {nearest(name, DIGESTS)}")
         self._dtype = dtype
         made = {name: _new_hash(name) for name in names if name in _OF_VALUES or _has_bytes(dtype)}
         self._hashes = {name: one for name, one in made.items() if one is not None}

@@ -9,21 +9,17 @@ from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_msdump import assertions
 from pytest_msdump.causes.repeats import Repeats, repeat, repeat_lines
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import OpenDump, open_dump
+from pytest_msdump.core.compare.opening import OpenDump, index, open_dump
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import shell_line, terminal_text
 from pytest_msdump.core.matching.pairer import pair_dumps
 from pytest_msdump.core.model.describe import counted
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.record import Record
-from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.ports import offered
 from pytest_msdump.core.storage.files import read_regular
 from pytest_msdump.metrics.count_sketch import BUCKETS
@@ -31,6 +27,11 @@ from pytest_msdump.plugin.sources import absolute
 from pytest_msdump.record.recorder import Recorder, opened
 from pytest_msdump.record.reference import check_variations, keep_reference, key_digest, record_variations
 from pytest_msdump.record.variation import Control, Perturbation
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.model.dump import Dump
+    from pytest_msdump.core.model.record import Record
+    from pytest_msdump.core.model.report import Report
 
 __all__ = [
     "Control",

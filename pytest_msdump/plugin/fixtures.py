@@ -15,8 +15,8 @@ from pytest_msdump.plugin.hooks import gate_hooks
 if TYPE_CHECKING:
     from pytest_msdump.causes.repeats import Repeats
     from pytest_msdump.core.compare.opening import OpenDump
-    from pytest_msdump.core.model.pairing import Pair
     from pytest_msdump.core.model.report import Report
+    from pytest_msdump.core.model.tensor import Pair
     from pytest_msdump.plugin.fixture_values import Functions
     from pytest_msdump.record.recorder import Recorder
     from pytest_msdump.record.variation import Control, Perturbation

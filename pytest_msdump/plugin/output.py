@@ -6,30 +6,32 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_msdump.calibrate.engine import limits_file_to_lower, tighten
-from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.gate import exit_code, header_of, report_of
-from pytest_msdump.core.model.record import Record
-from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.base import kinds_of_the_run, printed_lines, remove_reports, write_kind
 from pytest_msdump.core.report.build import pairing_report
 from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text, one_line, path_below
 from pytest_msdump.core.report.files import start_report, write_report
-from pytest_msdump.core.report.shown import with_causes_first
 from pytest_msdump.core.report.summary import summary_lines
 from pytest_msdump.core.storage.locations import is_url
 from pytest_msdump.core.text import Phrases
 from pytest_msdump.plugin.failures import shortens
 from pytest_msdump.plugin.measuring import keep_records
 from pytest_msdump.plugin.session import Gate, progress_of
-from pytest_msdump.plugin.sources import Source
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.compare.planning import Plan
+    from pytest_msdump.core.model.record import Record
+    from pytest_msdump.core.model.report import Report
+    from pytest_msdump.plugin.sources import Source
 
 
 def failure(
@@ -197,7 +199,7 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
             left, right = (shown_path(side.directory) for side in (report.left, report.right))
             terminal.line(terminal_text(say("both_sides", left=left, right=right)))
         shown = [shown_path(file) for file in files]
-        width, again, unfolded = terminal._tw.fullwidth, _next_command(gate, report), options.msdump_show == "all"
+        width, again, unfolded = terminal._tw.fullwidth, gate.next_command(report), options.msdump_show == "all"
         for line in summary_lines(report, width=width, files=shown, rerun=again, unfolded=unfolded, say=say):
             terminal.line(terminal_text(line))
     for line in gate.detail_lines:
@@ -211,18 +213,6 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
         terminal.line(terminal_text(f"ERROR: {error}"), red=True)
     if gate.foreign:
         terminal.line(say("foreign_results", n=gate.foreign), red=True)
-
-
-def _next_command(gate: Gate, report: Report) -> list[str]:
-    """Return the words of the command that runs the first cause again, or else the first failure."""
-    first = next(iter(with_causes_first(record for record in report.records if record.fails)), None)
-    if first is None:
-        return []
-    found = ((source, plan) for source, plan in gate.plans.items() if gate.report_of.get(plan.digest) is report)
-    source, plan = next(found)
-    number = report.records.index(first)
-    name = next(group.name for group in plan.groups if number in group.pairs)
-    return gate.rerun_command(source, name, first.left.key.op.label)
 
 
 def _folder(title: str) -> str:

@@ -24,6 +24,7 @@ from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.json_forms import LOCAL
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.report.record_json import from_json, to_json
+from pytest_msdump.core.report.shown import with_causes_first
 from pytest_msdump.core.settings.options import option_values, option_words
 from pytest_msdump.hooks import hooks_of
 from pytest_msdump.plugin.discovery import is_suite_file
@@ -266,6 +267,17 @@ class Gate:
             for source in self.plans
             if (source.file in files if source.is_suite_file else NODE_OF_COMMAND_LINE in places)
         ]
+
+    def next_command(self, report: Report) -> list[str]:
+        """Return the words of the command that runs the first cause again, or else the first failure."""
+        first = next(iter(with_causes_first(record for record in report.records if record.fails)), None)
+        if first is None:
+            return []
+        found = ((source, plan) for source, plan in self.plans.items() if self.report_of.get(plan.digest) is report)
+        source, plan = next(found)
+        number = report.records.index(first)
+        name = next(group.name for group in plan.groups if number in group.pairs)
+        return self.rerun_command(source, name, first.left.key.op.label)
 
     def rerun_command(self, source: Source, name: str, select: str) -> list[str]:
         """Return the words of the shell command that runs just this item again."""

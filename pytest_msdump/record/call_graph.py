@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from pytest_msdump.core.model.graph import Edge, Operator
+from pytest_msdump.core.model.dump import Edge, Operator
 
 # What is behind such an edge is not known.
 UNKNOWN = Edge("", 0)

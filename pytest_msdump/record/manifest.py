@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.core.dtypes.arrays import array_to_save
-from pytest_msdump.core.model.dump import JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
-from pytest_msdump.core.model.graph import Edge, Operator
+from pytest_msdump.core.model.dump import JOURNAL_FILE, MANIFEST_FILE, Edge, Manifest, Operator, TensorEntry
 from pytest_msdump.core.storage.files import naming, write_atomic
 from pytest_msdump.metrics.statistics import order_free_sums
 

@@ -15,8 +15,7 @@ import numpy as np
 from pytest_msdump.core.dtypes.arrays import RawArray, array_to_save
 from pytest_msdump.core.dtypes.decode import stored_as
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.model.dump import ModelOutput
-from pytest_msdump.core.model.graph import Edge, Operator
+from pytest_msdump.core.model.dump import Edge, ModelOutput, Operator
 from pytest_msdump.core.storage.files import read_user_file
 from pytest_msdump.core.text import ENGLISH
 from pytest_msdump.record.recording import RunRecording

@@ -19,7 +19,7 @@ import numpy as np
 
 from pytest_msdump.core.dtypes.arrays import RawArray
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.model.graph import Operator
+from pytest_msdump.core.model.dump import Operator
 from pytest_msdump.core.pages import pages
 from pytest_msdump.metrics.count_sketch import BUCKETS
 from pytest_msdump.record.calls import calling_line

@@ -20,10 +20,10 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.dumps.manifest import MAX_BYTES, read_manifest
 from pytest_msdump.core.errors import ConfigError, MsdumpError
-from pytest_msdump.core.facts.calibration import COARSE_UNIT
+from pytest_msdump.core.facts.profiles import COARSE_UNIT
 from pytest_msdump.core.model.dump import ARCHIVE_FILE, MANIFEST_FILE, Manifest
 from pytest_msdump.core.storage.files import naming, open_regular, read_regular, write_atomic
 from pytest_msdump.metrics.count_sketch import BUCKETS

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
-from pytest_msdump.core.model.graph import Edge, Operator
+from pytest_msdump.core.model.dump import Edge, Operator
 from pytest_msdump.record.call_graph import UNKNOWN, EndedCall, ended
 from pytest_msdump.record.torch_tensors import is_tensor
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.core.matching.addresses import MapEntry
 from pytest_msdump.core.matching.maps import is_template, renaming_of_template
+from pytest_msdump.core.matching.selection import MapEntry
 from pytest_msdump.core.suite.keys import FileName, MapObject, read_map
 from pytest_msdump.matching.scopes import spelling_of
 from pytest_msdump.record.weight_sources import KINDS, LayoutRule, Weight, Weights, rule_for, same_kind

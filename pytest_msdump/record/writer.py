@@ -31,9 +31,9 @@ from pytest_msdump.core.model.dump import (
     DistributedRank,
     Dump,
     Manifest,
+    Operator,
     TensorEntry,
 )
-from pytest_msdump.core.model.graph import Operator
 from pytest_msdump.core.model.tensor import TensorRef, TensorView
 from pytest_msdump.core.storage.files import write_atomic
 from pytest_msdump.metrics.count_sketch import BUCKETS, SEEDS

@@ -21,10 +21,10 @@ from pytest_msdump.core.compare.opening import ArrayView, open_view
 from pytest_msdump.core.dtypes import coarser
 from pytest_msdump.core.errors import MsdumpError, TensorShapeError
 from pytest_msdump.core.facts.dtypes import EPSILON
-from pytest_msdump.core.facts.replay import SCORE_LIMITS
-from pytest_msdump.core.model.ordering import PARAMETER
-from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.facts.profiles import SCORE_LIMITS
+from pytest_msdump.core.model.dump import PARAMETER
 from pytest_msdump.core.model.record import Local
+from pytest_msdump.core.model.tensor import Pair, Transform
 from pytest_msdump.core.text import Message
 from pytest_msdump.replay.judging import damaged, judge, not_replayable
 

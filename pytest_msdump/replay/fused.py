@@ -16,7 +16,7 @@ from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.dtypes.decode import rounded_to
 from pytest_msdump.core.errors import NotReplayableError
 from pytest_msdump.core.facts.dtypes import EPSILON
-from pytest_msdump.core.model.graph import Edge, Operator
+from pytest_msdump.core.model.dump import Edge, Operator
 from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.graphs.ir import parse_attributes
 from pytest_msdump.dumps.graphs.ir_types import dtype_name

@@ -12,7 +12,7 @@ from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.dtypes.decode import rounded_to
 from pytest_msdump.core.facts.dtypes import DTYPES, EPSILON
 from pytest_msdump.core.facts.metrics import DOMINATING_BINADES, DOMINATING_FROM, DOMINATING_GAP, DOMINATING_ONE_IN
-from pytest_msdump.core.facts.replay import FLIPS_ALLOWED, FLIPS_SHARE_LIMIT, FLIPS_USABLE
+from pytest_msdump.core.facts.profiles import FLIPS_ALLOWED, FLIPS_SHARE_LIMIT, FLIPS_USABLE
 from pytest_msdump.core.model.record import Local
 from pytest_msdump.core.text import Message
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.facts.replay import EXP_FAMILY
+from pytest_msdump.core.facts.profiles import EXP_FAMILY
 from pytest_msdump.core.model.record import Local
 from pytest_msdump.record.calls import leaves, with_leaves
-from pytest_msdump.record.keras import layers_of
+from pytest_msdump.record.keras import KerasRecording, layers_of, variables_of
+from pytest_msdump.record.tf_graphs import array_of
 from pytest_msdump.replay.forcing import GRADIENTS, ForcedPlace, Forcing, Marks, precision
 from pytest_msdump.replay.judging import not_replayable
 from pytest_msdump.replay.torch_forcing import raised_by_the_model
@@ -49,6 +51,17 @@ class KerasModel(NamedTuple):
     def run(self) -> None:
         """Call the model."""
         self.model(self.inputs, **({} if self.training is None else {"training": self.training}))
+
+    def record(self, directory: Path) -> None:
+        """Record a call of the model."""
+        with KerasRecording(self.model, directory), raised_by_the_model():
+            self.run()
+
+    def weights(self) -> Iterator[tuple[str, Any]]:
+        """Yield the weights that a call reads, as arrays; in training statistics are rather written than read."""
+        for name, variable in variables_of(layers_of(self.model)).items():
+            if variable.trainable or not self.training:
+                yield name, array_of(variable)
 
 
 def keras_model(model: Any, given: Any, source: str) -> KerasModel | None:

@@ -24,17 +24,14 @@ from pytest_msdump.core.dtypes.decode import rounded_to
 from pytest_msdump.core.errors import MsdumpError, NotReplayableError
 from pytest_msdump.core.facts.dtypes import DTYPES, EPSILON
 from pytest_msdump.core.facts.operators import RANDOM_TYPES, WRITTEN_INPUTS
-from pytest_msdump.core.facts.replay import FLIPS_SHARE_LIMIT
+from pytest_msdump.core.facts.profiles import FLIPS_SHARE_LIMIT
 from pytest_msdump.core.matching.coordinates import compatible, place_of
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.dump import PARAMETER, Dump, Edge, Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
-from pytest_msdump.core.registry import entries
 from pytest_msdump.core.text import Message, plain_text
 from pytest_msdump.dumps.graphs.ir import parse_attributes
 from pytest_msdump.replay.fused import composed
-from pytest_msdump.replay.operators import arranging, elementwise, linear, normalising, optimizers
+from pytest_msdump.replay.operators import definitions
 from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, computed
 
 # Below the smallest normal number a kernel may write 0.
@@ -113,14 +110,6 @@ class Replay:
     def replayable(self) -> int:
         """How many calls are of operators that can be computed again."""
         return self.calls + sum(one.why.code not in _BY_NATURE for one in self.refused)
-
-
-def definitions() -> dict[str, Definition]:
-    """Return what operators compute, by type; other packages add to it, and replace."""
-    found: dict[str, Definition] = {}
-    for module in (elementwise, arranging, linear, normalising, optimizers):
-        found |= module.DEFINITIONS
-    return found | entries("operators")
 
 
 def replay(dump: Dump, *, watch: Callable[[Iterable[Any], str], Iterable[Any]] = lambda items, _: items) -> Replay:

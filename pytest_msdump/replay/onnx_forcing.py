@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.dtypes.decode import rounded_to
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.facts.replay import EXP_FAMILY
+from pytest_msdump.core.facts.profiles import EXP_FAMILY
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.record import Local
 from pytest_msdump.record.onnx import Model, OnnxNode

@@ -22,8 +22,8 @@ from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.matching.kinds import kind_of
-from pytest_msdump.core.model.pairing import Pair, Transform
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.model.tensor import Pair, Transform
 from pytest_msdump.replay.forcing import GRADIENTS, ForcedPlace, Forcing
 from pytest_msdump.replay.reference_model import Reference
 from pytest_msdump.replay.torch_forcing import run_as_it_is

@@ -23,19 +23,16 @@ from pytest_msdump.core.compare.planning import plan as make_plan
 from pytest_msdump.core.errors import ConfigError, missing_package, nearest, require_packages
 from pytest_msdump.core.gate import Replayed
 from pytest_msdump.core.matching.selection import Selection
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.dump import PARAMETER, Dump
 from pytest_msdump.core.model.record import Local
 from pytest_msdump.core.model.report import ReplayShare
 from pytest_msdump.core.text.phrases import ENGLISH
-from pytest_msdump.record import tf_graphs, torch_tensors
-from pytest_msdump.record.keras import KerasRecording, layers_of, variables_of
 from pytest_msdump.record.manifest import has_digest
 from pytest_msdump.record.onnx import Model, OnnxRecording, load_model
 from pytest_msdump.replay.forcing import GRADIENTS, OPTIMIZER, Forcing
 from pytest_msdump.replay.keras_forcing import KerasModel, force_layers, keras_model
 from pytest_msdump.replay.onnx_forcing import force_nodes, inputs_of
-from pytest_msdump.replay.torch_forcing import force, names_of, raised_by_the_model
+from pytest_msdump.replay.torch_forcing import force, names_of, raised_by_the_model, weights_read
 
 # Why a tensor is none that a replay can judge, as codes of messages.
 _BY_NATURE = frozenset(
@@ -68,18 +65,10 @@ class Reference:
 
     def weights(self) -> Iterator[tuple[str, Any]]:
         """Yield the weights that a run reads, by the names that recordings give them, as arrays."""
-        # In training mode statistics are rather written than read.
-        if isinstance(self.model, Model):
+        if isinstance(self.model, (Model, KerasModel)):
             yield from self.model.weights()
-        elif isinstance(self.model, KerasModel):
-            for name, variable in variables_of(layers_of(self.model.model)).items():
-                if variable.trainable or not self.model.training:
-                    yield name, tf_graphs.array_of(variable)
         else:
-            written = {name for name, _ in self.model.named_buffers()} if self.model.training else set()
-            for name, tensor in torch_tensors.weights(self.model).items():
-                if name not in written:
-                    yield name, torch_tensors.array_of(tensor)
+            yield from weights_read(self.model)
 
     def runner(self, *dumps: Dump) -> Callable[[Any], Any]:
         """Return `run`, or a function that calls a model with the inputs that the first of the dumps has of it."""
@@ -249,9 +238,7 @@ def record_reference(reference: Reference, left: Dump, directory: Path) -> None:
         return
     if isinstance(reference.model, KerasModel):
         require_packages("tensorflow", need=f"recording {reference.source}")
-        fed = reference.fed(left)
-        with KerasRecording(fed.model, directory), raised_by_the_model():
-            fed.run()
+        reference.fed(left).record(directory)
         return
     from torch.optim.optimizer import register_optimizer_step_post_hook
 

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pytest_msdump.core.errors import ConfigError, MsdumpError, missing_package
-from pytest_msdump.core.facts.replay import EXP_FAMILY
+from pytest_msdump.core.facts.profiles import EXP_FAMILY
 from pytest_msdump.core.model.record import Local
 from pytest_msdump.record.calls import leaves, with_leaves
 from pytest_msdump.record.torch import named, unwrapped
 from pytest_msdump.record.torch_gradients import Gradients
 from pytest_msdump.record.torch_hooks import ForwardHooks
 from pytest_msdump.record.torch_operations import around_operations, computes
-from pytest_msdump.record.torch_tensors import is_backward, is_tensor
+from pytest_msdump.record.torch_tensors import array_of, is_backward, is_tensor, weights
 from pytest_msdump.replay.forcing import ForcedPlace, Forcing, Marks, precision
 from pytest_msdump.replay.judging import not_replayable
 from pytest_msdump.replay.torch_steps import Steps
@@ -92,6 +92,14 @@ def raised_by_the_model() -> Iterator[None]:
 def names_of(model: Any) -> list[str]:
     """Return the names of a model's modules as recordings have them, its own first."""
     return list(named(unwrapped(model)))
+
+
+def weights_read(model: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the weights that a run reads, as arrays; in training mode statistics are rather written than read."""
+    written = {name for name, _ in model.named_buffers()} if model.training else set()
+    for name, tensor in weights(model).items():
+        if name not in written:
+            yield name, array_of(tensor)
 
 
 def _copy(model: Any, dtype: Any, *, rounded_to: Any = None) -> Any:

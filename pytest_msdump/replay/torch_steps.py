@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.core.errors import MsdumpError
-from pytest_msdump.core.facts.replay import SCORE_LIMITS
-from pytest_msdump.core.model.pairing import Pair
+from pytest_msdump.core.facts.profiles import SCORE_LIMITS
 from pytest_msdump.core.model.record import Local
+from pytest_msdump.core.model.tensor import Pair
 from pytest_msdump.replay.forcing import GRADIENTS, OPTIMIZER, in_order_of
 from pytest_msdump.replay.judging import damaged, judge, not_replayable
 

@@ -23,8 +23,7 @@ import pytest
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.dumps.base import Reader
 from pytest_msdump.core.errors import MsdumpError, NotReplayableError
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.ordering import in_order
+from pytest_msdump.core.model.dump import Dump, in_order
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.model.tensor import TensorRef, TensorSpec
 from pytest_msdump.core.report.base import ReportKind

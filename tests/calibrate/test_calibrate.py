@@ -16,7 +16,7 @@ from scipy.stats import binomtest
 from pytest_msdump.calibrate.engine import calibrate, multipliers_of
 from pytest_msdump.cli import main
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.facts.calibration import ASSUMED_MULTIPLIERS
+from pytest_msdump.core.facts.profiles import ASSUMED_MULTIPLIERS
 from pytest_msdump.core.limits.limits_file import LimitsFile
 from pytest_msdump.record import DumpWriter
 

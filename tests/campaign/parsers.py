@@ -24,19 +24,18 @@ from pytest_msdump.capabilities.compat.mscmp_advisor import _read as read_vendor
 from pytest_msdump.capabilities.compat.mscmp_advisor import advice
 from pytest_msdump.capabilities.config.check import check_config
 from pytest_msdump.capabilities.config.command import _read as read_configuration
+from pytest_msdump.capabilities.config.command import explain
 from pytest_msdump.capabilities.config.finding import REFUSED, Setting, would_dump
 from pytest_msdump.capabilities.config.keys import MODES
-from pytest_msdump.capabilities.config.new import explain
 from pytest_msdump.capabilities.convert.dump_files import KINDS, array_name
-from pytest_msdump.capabilities.convert.prototxt import rewire
+from pytest_msdump.capabilities.convert.prototxt_command import rewire
 from pytest_msdump.capabilities.convert.renaming import compile_pattern, parts_of, read_undo
 from pytest_msdump.capabilities.convert.sources import short_name
 from pytest_msdump.capabilities.inspect.file import file_header
 from pytest_msdump.capabilities.overflow.opdebug import read_overflow_file
-from pytest_msdump.capabilities.run_facts.files import read_run
+from pytest_msdump.capabilities.run_facts.indexing import read_run
 from pytest_msdump.cli import main as command
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.compare.opening import index, open_logical
 from pytest_msdump.core.dumps.dump_tree import mindspore_place, place_of
 from pytest_msdump.core.dumps.file_names import (
     parse_ascend,
@@ -55,13 +54,13 @@ from pytest_msdump.core.dumps.run_history import parse_history
 from pytest_msdump.core.dumps.sidefiles import read_kernel_args, read_mapping, read_run_labels
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.limits.policy import Policy
-from pytest_msdump.core.matching.addresses import parse_address
 from pytest_msdump.core.matching.coordinates import parse_align
 from pytest_msdump.core.matching.rules import FusionRules, combined
-from pytest_msdump.core.model.graph import OperatorGraph
+from pytest_msdump.core.matching.selection import parse_address
+from pytest_msdump.core.model.dump import OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.core.report.json_report import document, read_json, report_from
-from pytest_msdump.core.settings.values import (
+from pytest_msdump.core.settings.options import (
     parse_count,
     parse_coverage,
     parse_jobs,
@@ -75,8 +74,7 @@ from pytest_msdump.core.suite.load import dumped_path
 from pytest_msdump.dumps.ascend_file import open_dump_file
 from pytest_msdump.dumps.graphs.execution_order import read_order
 from pytest_msdump.dumps.graphs.ge_model import read_model
-from pytest_msdump.dumps.graphs.ge_text import parse_ge_onnx, parse_ge_proto
-from pytest_msdump.dumps.graphs.graph_files import read_graph
+from pytest_msdump.dumps.graphs.graph_files import parse_ge_onnx, parse_ge_proto, read_graph
 from pytest_msdump.dumps.graphs.ir import attributes_text, parse_attributes, parse_ir
 from pytest_msdump.dumps.graphs.ms_pb import parse_pb
 from pytest_msdump.dumps.graphs.source_lines import operators_at, user_frames

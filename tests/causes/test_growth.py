@@ -17,11 +17,9 @@ from pytest_msdump.causes.network import Drift, Feed, NetworkNode
 from pytest_msdump.causes.operator_status import TensorStatus, operator_nodes
 from pytest_msdump.causes.roles import Role, roles_by_graph, roles_by_order
 from pytest_msdump.core.model.comparison import Comparison, Dominated, Measurement, Nonfinite, Verdict
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.core.model.pairing import Pair, Pairing
+from pytest_msdump.core.model.dump import Dump, Edge, Operator, OperatorGraph
 from pytest_msdump.core.model.record import Check, Record, ReportedTensor
-from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.model.tensor import OpKey, Pair, Pairing, TensorKey, TensorRef, TensorSource, TensorSpec
 
 _DISTANCE, _COSINE = "relative_euclidean_distance", "cosine_similarity"
 _SIDE = ReportedTensor("op:output:0", "op.npy")

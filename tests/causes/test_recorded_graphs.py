@@ -13,7 +13,7 @@ import pytest
 from pytest_msdump.causes.reasons import reason_of
 from pytest_msdump.causes.told import role_lines
 from pytest_msdump.core.compare.planning import Plan, plan
-from pytest_msdump.core.model.graph import Edge, Operator
+from pytest_msdump.core.model.dump import Edge, Operator
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.build import build_report, compare_plan

@@ -13,11 +13,10 @@ import pytest
 from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump.causes.repeats import Repeats, repeat, repeat_lines
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.operators import RANDOM_TYPES
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import Edge, Operator
+from pytest_msdump.core.model.dump import Dump, Edge, Operator
 from pytest_msdump.core.text import say
 from pytest_msdump.record import DumpWriter, RawArray
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.core.compare.planning import plan
-from pytest_msdump.core.model.graph import Edge, Operator
+from pytest_msdump.core.model.dump import Edge, Operator
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.build import build_report, compare_plan

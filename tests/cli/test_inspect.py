@@ -12,7 +12,7 @@ from dump_builder import write_mindspore
 
 from pytest_msdump import cli
 from pytest_msdump.capabilities.inspect import command as inspect
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 
 DATA = Path(__file__).parents[1] / "data"
 LENET = DATA / "lenet" / "target"

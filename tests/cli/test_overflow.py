@@ -12,7 +12,7 @@ from dump_builder import write_mindspore
 
 from pytest_msdump import cli
 from pytest_msdump.capabilities.overflow.device import find_overflows
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.text import say
 
 

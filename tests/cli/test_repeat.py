@@ -17,7 +17,7 @@ from pytest_msdump.cli import main
 # What an operator adds to the sum of its inputs is the number of the run, which a file counts.
 PROGRAM = """
     import sys, pathlib, numpy as np
-    from pytest_msdump.core.model.graph import Edge, Operator
+    from pytest_msdump.core.model.dump import Edge, Operator
     from pytest_msdump.record import DumpWriter
 
     counter = pathlib.Path(__file__).with_name("runs")

@@ -10,8 +10,7 @@ from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.errors import TensorShapeError
 from pytest_msdump.core.layouts.axes import meet
 from pytest_msdump.core.layouts.device_layout import stored
-from pytest_msdump.core.model.pairing import Transform
-from pytest_msdump.core.model.tensor import TensorSpec
+from pytest_msdump.core.model.tensor import TensorSpec, Transform
 
 NCHW = (2, 19, 5, 7)
 VALUES = np.arange(2 * 19 * 5 * 7, dtype=np.float32).reshape(NCHW)

@@ -10,11 +10,9 @@ import pytest
 from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump.assertions import assert_unsuspicious
-from pytest_msdump.capabilities.inspect.check_text import check_lines
-from pytest_msdump.capabilities.inspect.checks import check_dump
-from pytest_msdump.capabilities.inspect.hits import parse_settings
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import open_dump
+from pytest_msdump.capabilities.inspect.checks import check_dump, parse_settings
+from pytest_msdump.capabilities.inspect.command_text import check_lines
+from pytest_msdump.core.compare.opening import index, open_dump
 from pytest_msdump.core.text import say
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "h_overflow"

@@ -14,7 +14,7 @@ from pytest_msdump.core.compare.comparing import compare_views
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.compare.user_code import Extras
 from pytest_msdump.core.limits.policy import Policy
-from pytest_msdump.core.model.pairing import Pair
+from pytest_msdump.core.model.tensor import Pair
 from pytest_msdump.core.report.record_json import to_text
 
 X = np.random.default_rng(1).normal(size=(8, 16, 10)).astype(np.float32)

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from pytest_msdump.comparison.graph_operators import operator_of, operators_of_line
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.core.model.dump import Dump, Edge, Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import (
     Coordinates,
     OpKey,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.core.compare.planning import plan
-from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.dump import PARAMETER
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import DumpWriter

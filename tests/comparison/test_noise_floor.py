@@ -16,8 +16,7 @@ from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.dtypes.arrays import RawArray
 from pytest_msdump.core.limits.policy import Policy
 from pytest_msdump.core.matching import pair_dumps
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.core.model.dump import Dump, Edge, Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, mangle
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.suite import load_suite

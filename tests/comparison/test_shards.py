@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.sharding import put_together
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import ArrayView, open_view
+from pytest_msdump.core.compare.opening import ArrayView, index, open_view
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError, TensorShapeError
-from pytest_msdump.core.model.ordering import placed_at
+from pytest_msdump.core.model.dump import placed_at
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite

@@ -15,7 +15,7 @@ from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.dump import DistributedRank
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.layouts.tokens import TokenView
+from pytest_msdump.layouts.sharded import TokenView
 from pytest_msdump.model.shards import TokenRuns
 from pytest_msdump.record import DumpWriter
 

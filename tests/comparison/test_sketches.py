@@ -14,8 +14,7 @@ from pytest_msdump.causes.growth import drift_of
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.comparing import compare_pair
 from pytest_msdump.core.limits.policy import Policy, Rule
-from pytest_msdump.core.model.pairing import Pair, Transform
-from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.model.tensor import OpKey, Pair, TensorKey, TensorRef, TensorSource, TensorSpec, Transform
 from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.dumps.statistics import READER
 from pytest_msdump.metrics.count_sketch import metrics_of, sketch_of

@@ -7,8 +7,7 @@ import pytest
 from dump_builder import write_mindspore
 from semantics.statistic_files import write_statistics
 
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import open_view
+from pytest_msdump.core.compare.opening import index, open_view
 from pytest_msdump.core.errors import TensorFileError
 
 ONES = np.ones((2, 3), "f4")

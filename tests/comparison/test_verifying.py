@@ -9,7 +9,7 @@ from semantics.ascend_made import device, nc1hwc0
 from semantics.statistic_files import ALL, COUNTED, DIGESTS, cell, write_statistics
 
 from pytest_msdump.capabilities.inspect.verify import verify
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 
 RANDOM = np.random.default_rng(5)
 TENSORS = {

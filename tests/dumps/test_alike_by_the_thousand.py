@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.dumps.listing import walk
 from pytest_msdump.core.dumps.npy import parse_header as parse_npy
 from pytest_msdump.core.errors import TensorFileError
-from pytest_msdump.core.storage.listings import names_kept
+from pytest_msdump.core.storage.files import names_kept
 from pytest_msdump.dumps.ascend_header import parse_header
 from pytest_msdump.dumps.wire import Memory, WireSpan, fields
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.core import registry
-from pytest_msdump.core.compare import indexing
+from pytest_msdump.core.compare import opening
 from pytest_msdump.core.compare.opening import as_path
 from pytest_msdump.core.dumps.base import index_dump
 from pytest_msdump.core.dumps.npy_tree import NpyTreeReader
@@ -607,7 +607,7 @@ def test_they_are_read_from_object_storage_like_from_a_disk(tmp_path, kind):
     suffix = {"tree": "", "safetensors": ".safetensors"}.get(kind, ".npz")
     system.put(str(tmp_path / "x"), f"/{bucket}/x{suffix}", recursive=True)
     try:
-        dump = indexing.index(as_path(f"memory://{bucket}/x{suffix}"))
+        dump = opening.index(as_path(f"memory://{bucket}/x{suffix}"))
         found = {ref.key.op.name: opened(ref) for ref in dump.refs}
     finally:
         system.rm(f"/{bucket}", recursive=True)

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.cli import main
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.compare.opening import ArrayView, index
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.dumps.debug_mode import DebugModeReader
 from pytest_msdump.metrics.statistics import statistics_of

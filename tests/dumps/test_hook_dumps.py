@@ -12,7 +12,7 @@ import pytest
 
 from pytest_msdump.cli import main
 from pytest_msdump.core import registry
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.report.build import build_report, compare_plan

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_msdump.assertions import assert_dumps_close
 from pytest_msdump.core import registry
-from pytest_msdump.core.compare.indexing import index as index_in_order
+from pytest_msdump.core.compare.opening import index as index_in_order
 from pytest_msdump.core.dumps.base import index_dump
 from pytest_msdump.core.dumps.dump_tree import mindspore_place
 from pytest_msdump.core.dumps.mindspore import MindSporeReader

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_msdump.cli import main
 from pytest_msdump.core import registry
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.dumps.npy import open_npy
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.model.tensor import TensorSpec

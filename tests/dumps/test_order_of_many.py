@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.core.dumps.reruns import number_occurrences, separate_runs
-from pytest_msdump.core.model.ordering import PARAMETER, in_order, placed_by_time
+from pytest_msdump.core.model.dump import PARAMETER, in_order, placed_by_time
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 
 # Equal, and yet not one object.

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.core.dumps.reruns import separate_runs
-from pytest_msdump.core.model.ordering import placed_by_time
+from pytest_msdump.core.model.dump import placed_by_time
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 
 # A time long after a run.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_msdump.capabilities.run_facts.files import configuration_of, read_run
+from pytest_msdump.capabilities.run_facts.indexing import configuration_of, read_run
 from pytest_msdump.core.model.dump import DumpConfiguration
 from pytest_msdump.core.model.tensor import OpKey
 

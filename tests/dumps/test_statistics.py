@@ -8,10 +8,10 @@ from dump_builder import START, write_mindspore
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.errors import DumpNotFoundError
 from pytest_msdump.core.facts.metrics import LABEL_COLUMNS, STATISTICS
-from pytest_msdump.core.model.statistics import is_printed_as
+from pytest_msdump.core.model.comparison import is_printed_as
 from pytest_msdump.core.model.tensor import Coordinates, TensorSpec
 from pytest_msdump.dumps.statistics import parse_table, read_statistics
 

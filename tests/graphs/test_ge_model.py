@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from matching.rulemade import attribute, model, op, output, text, was
 
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph, OriginOutput
+from pytest_msdump.core.model.dump import Edge, Operator, OperatorGraph, OriginOutput
 from pytest_msdump.dumps.graphs import ge_model
 from pytest_msdump.dumps.graphs.ge_model import parse_model, read_model
 

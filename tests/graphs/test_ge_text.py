@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.tensor import TensorSpec
-from pytest_msdump.dumps.graphs.ge_text import parse_ge_onnx, parse_ge_proto
+from pytest_msdump.dumps.graphs.graph_files import parse_ge_onnx, parse_ge_proto
 from pytest_msdump.dumps.graphs.text_proto import Schema, parse_text
 
 PROTO = r"""

@@ -7,7 +7,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.core.model.graph import Edge, Operator, file_spelling, joined_spelling
+from pytest_msdump.core.model.dump import Edge, Operator, file_spelling, joined_spelling
 from pytest_msdump.core.model.tensor import mangle
 from pytest_msdump.dumps.graphs import ge_model
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.model.graph import Edge, OperatorGraph
+from pytest_msdump.core.model.dump import Edge, OperatorGraph
 from pytest_msdump.core.model.tensor import TensorSpec, mangle
 from pytest_msdump.dumps.graphs.ir import parse_ir
 from pytest_msdump.dumps.graphs.ir_types import dtype_name

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_msdump.core.model.graph import differences
+from pytest_msdump.core.model.dump import differences
 from pytest_msdump.dumps.graphs.ir import attributes_text, parse_attributes, parse_ir
 
 REAL = Path(__file__).parents[1] / "data" / "run_facts" / "whole" / "rank_0" / "graphs"

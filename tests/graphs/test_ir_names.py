@@ -10,8 +10,7 @@ import pytest
 from graphs.samples import ROOT, order, read
 
 from pytest_msdump.core.dumps.mindspore import MindSporeReader
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.core.model.dump import Dump, Edge, Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import (
     Coordinates,
     OpKey,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.model.graph import Edge, OperatorGraph
+from pytest_msdump.core.model.dump import Edge, OperatorGraph
 from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.graphs.ms_pb import parse_pb
 from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames

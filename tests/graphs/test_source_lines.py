@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from graphs.samples import ROOT, read
 
-from pytest_msdump.core.model.graph import Operator, OperatorGraph
+from pytest_msdump.core.model.dump import Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import SourceFrame, SourceStack
 from pytest_msdump.dumps.graphs.source_lines import (
     FrameReader,

@@ -12,7 +12,7 @@ from dump_builder import write_mindspore
 from semantics.gate import ask
 
 from pytest_msdump import open_dump
-from pytest_msdump.core.model.graph import Operator
+from pytest_msdump.core.model.dump import Operator
 
 TRAINING = Path(__file__).parents[1] / "data" / "training"
 NET = "Default/network-Loss/net-Cnn"

@@ -15,7 +15,7 @@ from dumps.dumpmade import one_output
 from semantics.gate import ask
 
 from pytest_msdump.cli import main
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.report.json_report import read_json
 
 LENET = Path(__file__).parents[1] / "data" / "lenet"

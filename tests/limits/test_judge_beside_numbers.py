@@ -120,3 +120,17 @@ def test_types_that_are_only_noted_leave_the_bound_that_would_pass() -> None:
     far = measured(relative_euclidean_distance=0.5)
     limits = limits_of(Policy(rules=(Rule({EUCLID: (0.1, None)}),)), "float32", "float16")
     assert judge(far, limits, left_dtype="float32", right_dtype="float16")[0].would_pass == {EUCLID: 0.5}
+
+
+def test_a_drift_can_be_accepted_where_numbers_beyond_their_limits_are_all_that_fails() -> None:
+    policy = Policy(rules=(Rule({EUCLID: (0.1, None)}),))
+    far = measured(relative_euclidean_distance=0.5)
+    assert judged(far, policy).accepted_bounds == {EUCLID: 0.5}
+    masked = judged(far, policy, remarks=[Message("random_masks_differ", {"left": 0.1, "right": 0.5})])
+    assert (masked.would_pass, masked.accepted_bounds) == ({EUCLID: 0.5}, {})
+
+
+def test_each_limit_of_an_equal_pair_is_met_not_skipped() -> None:
+    limits = limits_of(Policy(rules=(Rule({EUCLID: (0.1, None)}),)))
+    _, checks = judge(measured(differing=0), limits, left_dtype="float32", right_dtype="float32")
+    assert {check.outcome for check in checks} == {"ok"}

@@ -27,8 +27,7 @@ from pytest_msdump.core.limits.limits_file import (
     parse_limits,
 )
 from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
-from pytest_msdump.core.model.dump import Dump, Manifest
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.core.model.dump import Dump, Edge, Manifest, Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey
 
 EUCLID, LARGEST = "relative_euclidean_distance", "normalized_max_error"

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.cli import main
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.compare.opening import index, open_logical
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.cli import main
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.compare.opening import index, open_logical
 from pytest_msdump.core.report.json_report import read_json
 
 pytestmark = [pytest.mark.live, pytest.mark.e2e]

@@ -21,7 +21,7 @@ from live.runs import NETS, Asked, Made, make
 from semantics.gate import ask
 
 from pytest_msdump.cli import main
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.dumps.base import reader
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import TensorRef

@@ -5,8 +5,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.compare.opening import index, open_logical
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 
 torch = pytest.importorskip("torch")

@@ -6,8 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import Pairing
-from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, mangle
+from pytest_msdump.core.model.tensor import (
+    Coordinates,
+    OpKey,
+    Pairing,
+    TensorKey,
+    TensorRef,
+    TensorSource,
+    TensorSpec,
+    mangle,
+)
 
 
 def tensor(name: str, port: str = "output:0", *, op_type: str | None = None, **at: Any) -> TensorRef:

@@ -11,10 +11,8 @@ from matching.made import dump
 from pytest_msdump.core.matching.pairer import pair_dumps
 from pytest_msdump.core.matching.rules import FusionRules
 from pytest_msdump.core.matching.selection import Selection
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import OperatorGraph
-from pytest_msdump.core.model.pairing import Pairing
-from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.model.dump import Dump, OperatorGraph
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, Pairing, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.dumps.graphs.ge_model import parse_model
 
 # `originals` of an operator that says nothing about them, so that it is its own.

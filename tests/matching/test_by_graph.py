@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from matching.made import dump
 
 from pytest_msdump.core.matching import MapEntry, pair_dumps
-from pytest_msdump.core.model.dump import Dump, Manifest
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.core.model.pairing import Pairing
-from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.model.dump import Dump, Edge, Manifest, Operator, OperatorGraph
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, Pairing, TensorKey, TensorRef, TensorSource, TensorSpec
 
 UNKNOWN = ""
 

@@ -11,7 +11,7 @@ from matching.rulemade import ascend, attribute, device, model, op, output, pair
 from pytest_msdump.core.facts.operators import UNDUMPED_TYPES
 from pytest_msdump.core.matching import FusionRules, MapEntry, Selection, pair_dumps
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import Pair, Pairing
+from pytest_msdump.core.model.tensor import Pair, Pairing
 
 
 def pairs(pairing: Pairing) -> dict[str, str]:

@@ -9,14 +9,20 @@ from pathlib import Path
 import pytest
 
 from pytest_msdump.core.dumps.reruns import separate_runs
-from pytest_msdump.core.matching.advice import rules_for
 from pytest_msdump.core.matching.pairer import pair_dumps
-from pytest_msdump.core.matching.rules import FusionRules
+from pytest_msdump.core.matching.rules import FusionRules, rules_for
 from pytest_msdump.core.matching.selection import Selection
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.ordering import in_order
-from pytest_msdump.core.model.pairing import Pairing
-from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, mangle
+from pytest_msdump.core.model.dump import Dump, in_order
+from pytest_msdump.core.model.tensor import (
+    Coordinates,
+    OpKey,
+    Pairing,
+    TensorKey,
+    TensorRef,
+    TensorSource,
+    TensorSpec,
+    mangle,
+)
 from pytest_msdump.dumps.graphs.execution_order import with_model_order
 from pytest_msdump.dumps.graphs.ge_model import read_model
 

@@ -9,10 +9,9 @@ from matching.made import dump, reasons, run_tensor, tensor
 from matching.rulemade import ascend, device, model, op, output, paired, was
 
 from pytest_msdump.core.matching import FusionRules, rules_for
-from pytest_msdump.core.matching.advice import DumpKind, kind_of
+from pytest_msdump.core.matching.rules import DumpKind, kind_of
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import Pairing
-from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, Pairing, TensorKey, TensorRef, TensorSource, TensorSpec
 
 
 def pairs(pairing: Pairing) -> dict[str, str]:

@@ -6,7 +6,7 @@ import pytest
 from matching.made import dump, reasons, run_tensor, tensor
 
 from pytest_msdump.core.matching import Align, Selection, pair_dumps
-from pytest_msdump.core.model.pairing import Pairing
+from pytest_msdump.core.model.tensor import Pairing
 
 
 def places(pairing: Pairing, name: str) -> list[tuple[Any, Any]]:

@@ -14,8 +14,7 @@ from matching.made import dump, run_tensor, tensor
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.matching import Align, MapEntry, Selection, pair_dumps
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import Pair, Pairing
-from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, TensorRef
+from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, Pair, Pairing, TensorRef
 
 NAMES = st.sampled_from(["a/b", "a_b", "a.b", "c", "d"])
 PORTS = st.sampled_from(["output:0", "output:1", "input:0"])

@@ -9,8 +9,7 @@ from matching.made import addresses, dump, reasons, run_tensor, tensor
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.matching import MapEntry, Selection, pair_dumps
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import Missing, Pairing, Transform
-from pytest_msdump.core.model.tensor import TensorRef
+from pytest_msdump.core.model.tensor import Missing, Pairing, TensorRef, Transform
 
 BIAS = "Default/conv1-Conv2d/BiasAdd-op0"
 

@@ -10,8 +10,7 @@ from pytest_msdump.capabilities.overflow.chunks import OverflowEntry
 from pytest_msdump.core.matching.coordinates import compatible
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingState
 from pytest_msdump.core.matching.sides import NameIndex, Side, SideOperator
-from pytest_msdump.core.model.ordering import placed_at
-from pytest_msdump.core.model.pairing import Transform
+from pytest_msdump.core.model.dump import placed_at
 from pytest_msdump.core.model.tensor import (
     Coordinates,
     OpKey,
@@ -22,6 +21,7 @@ from pytest_msdump.core.model.tensor import (
     TensorRef,
     TensorSource,
     TensorSpec,
+    Transform,
 )
 
 places = st.tuples(st.sampled_from([None, 0, 1]), st.none(), st.none(), st.sampled_from([0, 1, None]), st.just(0))

@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 from matching.made import dump, reasons, run_tensor, tensor
 
-from pytest_msdump.core.matching.addresses import MapEntry
 from pytest_msdump.core.matching.pairer import pair_dumps
-from pytest_msdump.core.matching.selection import Selection
-from pytest_msdump.core.model.dump import Dump, DumpConfiguration, RunFacts
-from pytest_msdump.core.model.graph import Operator, OperatorGraph
+from pytest_msdump.core.matching.selection import MapEntry, Selection
+from pytest_msdump.core.model.dump import Dump, DumpConfiguration, Operator, OperatorGraph, RunFacts
 from pytest_msdump.core.model.tensor import Coordinates, TensorRef, TensorSpec
 
 RELU, ADD = "Default/relu-ReLU/ReLU-op0", "Default/fc-Dense/Add-op0"

@@ -13,8 +13,7 @@ from semantics.gate import ask
 
 from pytest_msdump import assert_dumps_close
 from pytest_msdump.cli import main
-from pytest_msdump.core.model.dump import ModelOutput
-from pytest_msdump.core.model.graph import Edge, Operator
+from pytest_msdump.core.model.dump import Edge, ModelOutput, Operator
 from pytest_msdump.record import DumpWriter
 
 INNER = np.random.default_rng(3).normal(size=(8, 6)).astype(np.float32)

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from matching.made import addresses, dump, reasons, run_tensor
 
 from pytest_msdump.core.matching import MapEntry, pair_dumps
-from pytest_msdump.core.model.dump import Dump, Manifest
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.core.model.pairing import Pairing
-from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.model.dump import Dump, Edge, Manifest, Operator, OperatorGraph
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, Pairing, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.matching.scopes import node_scope
 
 SHAPE = (2, 3)

@@ -8,8 +8,7 @@ import pytest
 from matching.made import addresses, dump, run_tensor, tensor
 
 from pytest_msdump.core.matching import pair_dumps
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.core.model.dump import Dump, Edge, Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates
 
 FC = "Default/network-WithLossCell/_backbone-N/fc-Dense/BiasAdd-op0"

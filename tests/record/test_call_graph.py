@@ -1,6 +1,6 @@
 """Which call fed which, by tensors that are the same objects; held against what is written here by hand."""
 
-from pytest_msdump.core.model.graph import Edge, Operator
+from pytest_msdump.core.model.dump import Edge, Operator
 from pytest_msdump.record.call_graph import IdentityGraph
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_msdump.core.compare.planning import plan
-from pytest_msdump.core.facts.replay import EXP_FAMILY
+from pytest_msdump.core.facts.profiles import EXP_FAMILY
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import DumpWriter
 from pytest_msdump.replay.forcing import ForcedPlace, Forcing, Marks, in_order_of, precision

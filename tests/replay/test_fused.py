@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 from dump_builder import write_mindspore
 
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.text import say
 from pytest_msdump.replay.kernels import Replay, replay
 

@@ -23,7 +23,7 @@ from operator_networks import (
 )
 from scipy.special import erf
 
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 from pytest_msdump.replay.kernels import replay
 
 Inputs = Sequence[Array]

@@ -11,7 +11,7 @@ from dump_builder import write_mindspore, write_reference
 from operator_networks import Network, Step, cut_mantissa, full, network, single
 
 from pytest_msdump import cli
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.errors import NotReplayableError
 from pytest_msdump.core.text import say
 from pytest_msdump.replay.kernels import judge, replay

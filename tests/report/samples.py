@@ -15,9 +15,19 @@ from pytest_msdump.core.model.comparison import (
     WorstElement,
 )
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import Missing, Pair, Pairing, Unmatched
 from pytest_msdump.core.model.record import Check, record_of
-from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.model.tensor import (
+    Coordinates,
+    Missing,
+    OpKey,
+    Pair,
+    Pairing,
+    TensorKey,
+    TensorRef,
+    TensorSource,
+    TensorSpec,
+    Unmatched,
+)
 from pytest_msdump.core.report.record_json import from_json, to_json
 from pytest_msdump.core.text import Message, plain_text
 

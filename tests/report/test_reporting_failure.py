@@ -15,10 +15,9 @@ from report import samples
 
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.model.comparison import Finding, Limits, Measurement, Nonfinite, Verdict, WorstElement
-from pytest_msdump.core.model.pairing import Missing, Pair, Transform, Unmatched
 from pytest_msdump.core.model.record import Check
 from pytest_msdump.core.model.report import NetworkOperator
-from pytest_msdump.core.model.tensor import Coordinates, TensorSpec
+from pytest_msdump.core.model.tensor import Coordinates, Missing, Pair, TensorSpec, Transform, Unmatched
 from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text, one_line
 from pytest_msdump.core.report.summary import header_lines, summary_lines

@@ -10,9 +10,9 @@ from report import samples
 
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.errors import ConfigError, MsdumpError
-from pytest_msdump.core.model.pairing import Unmatched
 from pytest_msdump.core.model.record import Diagnosis
 from pytest_msdump.core.model.report import NetworkOperator
+from pytest_msdump.core.model.tensor import Unmatched
 from pytest_msdump.core.report.json_report import document, read_json, report_from, write_json
 from pytest_msdump.core.report.packing import unpack
 from pytest_msdump.core.text import plain_text

@@ -26,12 +26,12 @@ from pytest_msdump.core.model.comparison import (
     Limits,
     Measurement,
     Nonfinite,
+    StatisticComparison,
     ThreeWay,
     Verdict,
     WorstElement,
 )
-from pytest_msdump.core.model.graph import ArgumentDifference, KernelArguments
-from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.model.dump import ArgumentDifference, KernelArguments
 from pytest_msdump.core.model.record import (
     AxisErrors,
     BetterFit,
@@ -48,16 +48,17 @@ from pytest_msdump.core.model.record import (
     record_of,
     relative_file,
 )
-from pytest_msdump.core.model.statistics import StatisticComparison
 from pytest_msdump.core.model.tensor import (
     Coordinates,
     OpKey,
+    Pair,
     SourceFrame,
     Statistics,
     TensorKey,
     TensorRef,
     TensorSource,
     TensorSpec,
+    Transform,
 )
 from pytest_msdump.core.report.json_forms import decode, encode
 from pytest_msdump.core.report.json_report import document, report_from

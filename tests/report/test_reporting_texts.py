@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.core.escape import terminal_text
-from pytest_msdump.core.model.numbers import distinct_texts, number
+from pytest_msdump.core.model.describe import distinct_texts, number
 from pytest_msdump.core.report.tables import columns, command, filled, labelled, pieces, table
 
 names = st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S")), max_size=300)

@@ -12,8 +12,8 @@ from dump_builder import write_reference
 from outcomes import without_run
 
 from pytest_msdump.core.compare.comparing import Comparer
-from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.tensor import Pair
 from pytest_msdump.core.report.json_report import read_json
 
 LARGE = 40_000

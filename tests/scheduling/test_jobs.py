@@ -26,7 +26,7 @@ from pytest_msdump.cli import main
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.scheduling import Runner
-from pytest_msdump.core.settings.values import parse_jobs
+from pytest_msdump.core.settings.options import parse_jobs
 from pytest_msdump.core.suite import load_suite
 
 SIZES = [LARGE, 12, LARGE, LARGE, 30, 7, LARGE, LARGE]

@@ -14,8 +14,8 @@ from semantics.gate import Answer, ask
 
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.graph_operators import ArgumentBook
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.model.graph import Operator, OperatorGraph
+from pytest_msdump.core.compare.opening import index
+from pytest_msdump.core.model.dump import Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates
 
 REAL = Path(__file__).parents[1] / "data" / "run_facts" / "whole"

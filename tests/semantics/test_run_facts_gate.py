@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from semantics.gate import ask
 
-from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import index
 
 REAL = Path(__file__).parents[1] / "data" / "run_facts"
 CONFIGURATION = "rank_0/.dump_metadata/data_dump.json"

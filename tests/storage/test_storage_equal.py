@@ -15,8 +15,7 @@ from plugin.suites import write_suite
 from pytest_msdump import assert_dumps_close, open_dump
 from pytest_msdump.capabilities.compat.msaccucmp import main as vendors
 from pytest_msdump.cli import main
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import as_path, open_view
+from pytest_msdump.core.compare.opening import as_path, index, open_view
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.record import DumpWriter

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from storage.shelf import TroubledFileSystem
 
-from pytest_msdump.capabilities.remote import object_storage
+from pytest_msdump.capabilities.remote import listings
 from pytest_msdump.cli import main
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import as_path, open_dump
+from pytest_msdump.core.compare.opening import as_path, index, open_dump
 from pytest_msdump.core.errors import DumpNotFoundError, UnknownDumpFormatError
 from pytest_msdump.core.report.json_report import read_json
 
@@ -240,7 +239,7 @@ def test_listing_again_sees_what_has_changed(troubled, put, tmp_path):
     ],
 )
 def test_what_is_not_installed_is_said_with_the_command_that_installs_it(monkeypatch, capsys, url, modules, line):
-    object_storage._system.cache_clear()
+    listings._system.cache_clear()
     for module in modules:
         monkeypatch.setitem(sys.modules, module, None)
     assert main(["compare", url, "x"]) == 4

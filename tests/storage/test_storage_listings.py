@@ -2,8 +2,8 @@
 
 import pytest
 
-from pytest_msdump.core.storage import listings
-from pytest_msdump.core.storage.listings import folders_in, names_in, names_kept
+from pytest_msdump.core.storage import files
+from pytest_msdump.core.storage.files import folders_in, names_in, names_kept
 
 NAMES = ["rank", "rank_", "rank_0", "rank_1\U0010ffff", "rank_10", "rank_é", "ranks", "rank`", "z"]
 
@@ -36,8 +36,8 @@ def test_what_cannot_be_listed_has_no_names(tmp_path):
 
 def test_names_are_kept_for_as_long_as_asked_and_no_longer(folder, monkeypatch):
     looked = []
-    original = listings.os.scandir
-    monkeypatch.setattr(listings.os, "scandir", lambda place: looked.append(place) or original(place))
+    original = files.os.scandir
+    monkeypatch.setattr(files.os, "scandir", lambda place: looked.append(place) or original(place))
     with names_kept():
         before = list(names_in(folder))
         (folder / "rank_99").mkdir()

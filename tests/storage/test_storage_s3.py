@@ -14,8 +14,7 @@ import pytest
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import main
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import as_path, open_view
+from pytest_msdump.core.compare.opening import as_path, index, open_view
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.report.json_report import read_json
 
@@ -108,14 +107,14 @@ def test_what_is_not_there_is_one_line_and_exit_code_4(s3, capsys, url):
 def test_a_server_that_is_not_there_is_one_line_and_exit_code_4(s3, monkeypatch, capsys):
     import s3fs
 
-    from pytest_msdump.capabilities.remote import object_storage
+    from pytest_msdump.capabilities.remote import listings
 
     assert s3
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
     s3fs.S3FileSystem.clear_instance_cache()
-    object_storage._system.cache_clear()
+    listings._system.cache_clear()
     assert main(["compare", "s3://dumps/x", "x"]) == 4
     told = capsys.readouterr().err
     assert "s3://dumps/x: cannot be listed: " in told
@@ -123,4 +122,4 @@ def test_a_server_that_is_not_there_is_one_line_and_exit_code_4(s3, monkeypatch,
     assert len(told.strip().splitlines()) == 1
     assert not any(secret in told for secret in KEYS.values())
     s3fs.S3FileSystem.clear_instance_cache()
-    object_storage._system.cache_clear()
+    listings._system.cache_clear()

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.matching.addresses import MapEntry
 from pytest_msdump.core.matching.coordinates import Align
-from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.matching.selection import MapEntry, Selection
 from pytest_msdump.core.suite import SideChoice, Suite, load_suite
 
 SIDES = 'left = "run"\nright = "ref"\n'

@@ -22,8 +22,8 @@ from pytest_msdump.capabilities.cache.program_version import FileState, files_of
 from pytest_msdump.core.compare.comparing import Comparer, comparer_of
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.tensor import Pair
 from pytest_msdump.core.report.record_json import checked_record, to_text
 from pytest_msdump.core.storage.files import open_regular, replacing
 from pytest_msdump.core.text import ENGLISH

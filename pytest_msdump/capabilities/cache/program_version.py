@@ -15,8 +15,7 @@ import numpy as np
 import pytest_msdump
 from pytest_msdump.core import ports
 from pytest_msdump.core.metrics.kernel import choose_kernel
-from pytest_msdump.core.model.pairing import Pair
-from pytest_msdump.core.model.tensor import TensorRef
+from pytest_msdump.core.model.tensor import Pair, TensorRef
 from pytest_msdump.core.storage.locations import RemotePath, storage
 
 

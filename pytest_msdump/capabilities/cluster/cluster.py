@@ -25,8 +25,8 @@ from pytest_msdump.capabilities.cache.program_version import (
 from pytest_msdump.core.compare.comparing import Comparer, comparer_of
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.tensor import Pair
 from pytest_msdump.core.storage.locations import RemotePath, StoredObject, storage
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pytest_msdump.core.escape import shell_line, terminal_lines
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.matching.rules import FusedGroup, combined, group_operators
 from pytest_msdump.core.model.describe import listed, wrapped
-from pytest_msdump.core.model.pairing import Pair, Unmatched
+from pytest_msdump.core.model.tensor import Pair, Unmatched
 from pytest_msdump.core.settings.options import OPTIONS
 from pytest_msdump.core.storage.files import in_utf8, make_folder
 from pytest_msdump.core.suite import Suite, load_suite

@@ -14,6 +14,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_msdump.capabilities.compat.arguments import (
     ONE_FILE_EACH,
@@ -43,12 +44,12 @@ from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.compare.user_code import NO_EXTRAS, Extras, load_extras
 from pytest_msdump.core.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.core.model.describe import listed
-from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.build import build_report
-from pytest_msdump.core.storage.files import read_user_file
 from pytest_msdump.core.storage.locations import parse_location
-from pytest_msdump.dumps.graphs.ge_model import MAX_BYTES
-from pytest_msdump.dumps.graphs.json_fields import checked, document, need
+from pytest_msdump.dumps.graphs.ge_model import named_graphs
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.model.report import Report
 
 _PROGRAM = "msaccucmp"
 
@@ -255,7 +256,7 @@ def find_jobs(root: Path, rules: Path) -> tuple[tuple[VendorJob, ...], tuple[str
             f"-m: {root} is not the folder of a dump's time; with a folder of rule files give {_LAYOUT.split('/')[0]} "
             f"of {_LAYOUT}, or name one JSON file with -f"
         )
-    graphs = _graphs(rules)
+    graphs = named_graphs(rules, where="-f")
     dumped = list(_dumped(root))
     if not dumped:
         raise ConfigError(f"-m: {root} holds no {_LAYOUT.split('/', 1)[1]} with files; is it the right folder?")
@@ -277,20 +278,6 @@ def find_jobs(root: Path, rules: Path) -> tuple[tuple[VendorJob, ...], tuple[str
             f"({_names(graphs)})"
         )
     return tuple(jobs), tuple(dict.fromkeys(notes))
-
-
-def _graphs(rules: Path) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for path in sorted(rules.glob("*.json")):
-        data = read_user_file(path, MAX_BYTES, want="give a folder of the JSON of compiled models")
-        for number, graph in enumerate(need(document(data, str(path)), "graph", list, str(path))):
-            place = f"{path}: graph[{number}]"
-            name = str(need(checked(graph, dict, place, "it"), "name", str, place))
-            if found.setdefault(name, path) != path:
-                raise ConfigError(f"-f: {found[name]} and {path} both name the graph {name}; take one away")
-    if not found:
-        raise ConfigError(f"-f: there is no rule file (*.json) with a named graph in {rules}")
-    return found
 
 
 def _dumped(root: Path) -> Iterator[Path]:

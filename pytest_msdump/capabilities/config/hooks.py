@@ -1,6 +1,6 @@
 """What this capability adds."""
 
-OFFERS = {"configurations": "pytest_msdump.capabilities.config.new"}
+OFFERS = {"configurations": "pytest_msdump.capabilities.config.command"}
 
 COMMANDS = {
     "config": (

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_msdump.capabilities.convert.dump_files import (
     KINDS,
@@ -28,20 +29,21 @@ from pytest_msdump.capabilities.convert.one_file import (
 )
 from pytest_msdump.capabilities.convert.sources import SourceFile, claim_names, sources_of
 from pytest_msdump.cli.output import add_quiet, argument_groups, phrases, print_lines
-from pytest_msdump.core.compare.indexing import index, listed
-from pytest_msdump.core.compare.opening import as_path
+from pytest_msdump.core.compare.opening import as_path, index, listed
 from pytest_msdump.core.dumps.array_writer import remove_leftovers
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.layouts.converters import load_converters
 from pytest_msdump.core.matching.leaving import Names
 from pytest_msdump.core.matching.selection import PairFilter, Selection
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
 from pytest_msdump.core.storage.files import make_folder
-from pytest_msdump.core.text import Phrases
 from pytest_msdump.record.writer import sketch_dump
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.model.dump import Dump
+    from pytest_msdump.core.model.tensor import TensorRef
+    from pytest_msdump.core.text import Phrases
 
 DESCRIPTION = (
     "Write each tensor of dumps of any format into a file of its own, as it is stored or in another memory format. "

@@ -17,8 +17,7 @@ from typing import Any
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.dumps.array_writer import write_view
 from pytest_msdump.core.errors import ConfigError, MsdumpError
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.dump import PARAMETER, Dump
 from pytest_msdump.core.model.tensor import OpKey, TensorRef
 from pytest_msdump.core.storage.files import in_utf8, make_folder, write_file
 from pytest_msdump.dumps.msprobe_json import parse_call

@@ -12,19 +12,19 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from pytest_msdump.capabilities.convert.formats import Relabelled, bring
-from pytest_msdump.capabilities.convert.sources import SUFFIXES, SourceFile, WantedTensor, short_name
+from pytest_msdump.capabilities.convert.sources import SUFFIXES, SourceFile, WantedTensor, short_name, stem_of
 from pytest_msdump.capabilities.overflow.opdebug import read_overflow_file
 from pytest_msdump.core.compare.opening import open_logical, open_view
 from pytest_msdump.core.dumps.array_files import is_named_array
-from pytest_msdump.core.dumps.array_writer import whole_file, write_npz, write_view
+from pytest_msdump.core.dumps.array_writer import text_bytes, whole_file, write_npz, write_view
 from pytest_msdump.core.dumps.file_names import parse_ascend, parse_opdebug
 from pytest_msdump.core.dumps.sidefiles import MAPPING, read_mapping
-from pytest_msdump.core.errors import MsdumpError, TensorFileError
+from pytest_msdump.core.errors import ConfigError, MsdumpError, TensorFileError
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.layouts.converters import Converters, load_converters
 from pytest_msdump.core.model.tensor import TensorRef, TensorView
 from pytest_msdump.core.processes import Workers
-from pytest_msdump.core.storage.files import in_utf8
+from pytest_msdump.core.storage.files import in_utf8, make_folder
 from pytest_msdump.dumps.ascend_file import RAW_WORDS, raw_bytes, read_header
 
 _FAILURES = (MsdumpError, OSError, MemoryError)
@@ -285,3 +285,23 @@ def write_mappings(names: Sequence[tuple[Path, str, str]]) -> None:
             rows = {**known, **rows}
         with whole_file(path) as stream:
             stream.write(in_utf8("".join(f"{short},{name}\n" for short, name in rows.items())))
+
+
+def save_text(path: Path, refs: Sequence[TensorRef], out: Path, *, with_header: bool = False) -> Iterator[Path]:
+    """Write the tensors of a file as text, in C order of its logical shape, and yield the files written."""
+    if not refs:
+        raise ConfigError(f"{path}: holds no tensor that could be written as text")
+    is_file = out.suffix.lower() == ".txt" and not out.is_dir()
+    if is_file and len(refs) > 1:
+        raise ConfigError(f"{out}: is one file, and {path.name} holds {len(refs)} tensors; name a folder")
+    folder = out.parent if is_file else out
+    make_folder(folder, kind=MsdumpError)
+    written: set[Path] = set()
+    for ref in refs:
+        target = out if is_file else out / f"{stem_of(ref, path.name).whole}.txt"
+        if target in written:
+            raise MsdumpError(f"{target}: two arrays of {path} would be written there; convert one with --select")
+        written.add(target)
+        with closing(open_logical(ref)) as view, whole_file(target) as stream:
+            stream.writelines(text_bytes(view, with_header=with_header))
+        yield target

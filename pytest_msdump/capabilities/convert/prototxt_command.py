@@ -3,12 +3,125 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_msdump.capabilities.convert.prototxt import rewire_file
 from pytest_msdump.cli.output import phrases, print_lines
-from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError, MsdumpError
+from pytest_msdump.core.storage.files import read_user_file, write_atomic
+from pytest_msdump.dumps.graphs.caffe_net import PHASES, BlobPlace, CaffeLayer, layers_in_phase, read_layers
 from pytest_msdump.record.caffe import shared_bytes
+
+# Takes in-place layers out of a Caffe network: each gets a blob of its own, and later layers read that one.
+
+_LARGEST_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """An in-place top: the layer, the blob that it wrote over, and the one that it has now."""
+
+    layer: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rewired:
+    """A network without in-place layers: its text, the renamed tops in order, and notes on other phases."""
+
+    text: str
+    renamed: tuple[Renamed, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Work:
+    """State of a walk over the layers: names in use, what a blob is called now, and what to write where."""
+
+    taken: set[str]
+    now: dict[str, str] = field(default_factory=dict)
+    edits: list[tuple[BlobPlace, str]] = field(default_factory=list)
+    renamed: list[Renamed] = field(default_factory=list)
+
+    def call(self, place: BlobPlace, name: str) -> None:
+        if place.name != name:
+            self.edits.append((place, name))
+
+    def fresh(self, layer: str) -> str:
+        name, number = layer, 1
+        while name in self.taken:
+            number += 1
+            name = f"{layer}_{number}"
+        self.taken.add(name)
+        return name
+
+
+def rewire(text: str, *, source: str, phase: str = "TEST") -> Rewired:
+    """Give every in-place top of a network a name of its own, by default that of its layer."""
+    if phase not in PHASES:
+        raise ConfigError(f"phase {phase!r}; it is one of {', '.join(PHASES)}")
+    layers = read_layers(text, source=source)
+    inside = {id(layer) for layer in layers_in_phase(layers, phase)}
+    work = _Work({place.name for layer in layers for place in (*layer.bottoms, *layer.tops)})
+    for layer in layers:
+        _walk(layer, work, is_inside=id(layer) in inside)
+    notes = tuple(_phase_notes(layers, work.renamed, phase))
+    return Rewired(_edited(text, work.edits), tuple(work.renamed), notes)
+
+
+def _walk(layer: CaffeLayer, work: _Work, *, is_inside: bool) -> None:
+    in_place = layer.in_place
+    for bottom in layer.bottoms:
+        work.call(bottom, work.now.get(bottom.name, bottom.name))
+    for index, top in enumerate(layer.tops):
+        if index in in_place and is_inside:
+            new = work.fresh(layer.name)
+            work.call(top, new)
+            work.renamed.append(Renamed(layer.name, work.now.get(top.name, top.name), new))
+            work.now[top.name] = new
+        elif index in in_place:
+            work.call(top, work.now.get(top.name, top.name))
+
+
+def _phase_notes(layers: Sequence[CaffeLayer], renamed: Sequence[Renamed], phase: str) -> list[str]:
+    other = PHASES[1 - PHASES.index(phase)]
+    there = {layer.name for layer in layers_in_phase(layers, other)}
+    absent = sorted({entry.layer for entry in renamed} - there)
+    if not absent:
+        return []
+    return [f"good for phase {phase} alone: {other} does not have {', '.join(absent)}, whose blobs are read now"]
+
+
+def _edited(text: str, edits: Sequence[tuple[BlobPlace, str]]) -> str:
+    parts, done = [], 0
+    for place, name in sorted(edits, key=lambda edit: edit[0].start):
+        quote = text[place.start] if text[place.start] in "\"'" else '"'
+        inner = name.replace("\\", "\\\\").replace(quote, "\\" + quote).replace("\n", "\\n")
+        parts += [text[done : place.start], quote, inner, quote]
+        done = place.stop
+    return "".join([*parts, text[done:]])
+
+
+def rewire_file(file: Path, *, out: Path | None = None, phase: str = "TEST") -> tuple[Path, Rewired]:
+    """Write a network without in-place layers beside `file`, as ``new_<name>``, or to `out`; every other byte stays."""
+    # Comments may be in any encoding; bytes that are no UTF-8 go through as they are.
+    rewired = rewire(_read(file).decode("utf-8", "surrogateescape"), source=str(file), phase=phase)
+    content = rewired.text.encode("utf-8", "surrogateescape")
+    target = out or file.with_name(f"new_{file.name}")
+    if target.exists() and _read(target) != content:
+        raise ConfigError(f"{target}: is there already and holds something else; move it away, or name another file")
+    try:
+        write_atomic(target, content)
+    except OSError as error:
+        raise MsdumpError(f"{target}: cannot be written: {error.strerror or error}") from error
+    return target, rewired
+
+
+def _read(file: Path) -> bytes:
+    return read_user_file(file, _LARGEST_BYTES, want="give the prototxt file of a Caffe network")
+
 
 DESCRIPTION = (
     "Write new_NAME.prototxt beside a Caffe network: every in-place top gets a name of its own and its consumers read "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_msdump.core.text.rows import read_rows
+from pytest_msdump.core.text.message import read_rows
 
 SENTENCES = read_rows(
     """

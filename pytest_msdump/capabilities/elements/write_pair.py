@@ -18,9 +18,8 @@ from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.compare.user_code import NO_EXTRAS, Extras
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.escape import terminal_text
-from pytest_msdump.core.model.pairing import Pair, Transform
 from pytest_msdump.core.model.record import Record
-from pytest_msdump.core.model.tensor import COORDINATES, TensorView
+from pytest_msdump.core.model.tensor import COORDINATES, Pair, TensorView, Transform
 from pytest_msdump.core.storage.files import make_directory
 from pytest_msdump.core.text import Message, plain_text
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from os import PathLike
 
-from pytest_msdump.capabilities.inspect.check_text import check_lines, summary_line
-from pytest_msdump.capabilities.inspect.checks import Checked, check_dump
-from pytest_msdump.capabilities.inspect.hits import parse_settings
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import OpenDump, as_path
+from pytest_msdump.capabilities.inspect.checks import Checked, check_dump, parse_settings
+from pytest_msdump.capabilities.inspect.command_text import check_lines, summary_line
+from pytest_msdump.core.compare.opening import OpenDump, as_path, index
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.model.dump import Dump
 

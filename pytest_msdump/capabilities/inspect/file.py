@@ -7,32 +7,29 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_msdump.capabilities.overflow.contents import Contents, Histogram, contents, histogram
 from pytest_msdump.capabilities.overflow.opdebug import OverflowFile, read_overflow_file
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of, operator_of
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.compare.opening import index, open_logical
 from pytest_msdump.core.dumps.file_names import parse_opdebug
 from pytest_msdump.core.dumps.npy import parse_header
 from pytest_msdump.core.errors import DumpNotFoundError, MsdumpError, TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.facts.dtypes import DTYPES
-from pytest_msdump.core.facts.dump_proto import DUMP_DATA
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import KernelArguments, OperatorGraph
-from pytest_msdump.core.model.tensor import Statistic, TensorRef, TensorSpec
+from pytest_msdump.core.model.dump import Dump, KernelArguments, OperatorGraph
 from pytest_msdump.core.storage.files import open_regular
 from pytest_msdump.dumps.ascend_file import DumpFile, open_dump_file
-from pytest_msdump.dumps.ascend_header import MAX_HEADER_BYTES, StoredTensor
+from pytest_msdump.dumps.ascend_header import StoredTensor
 from pytest_msdump.dumps.graphs.graph_files import is_graph_file, read_graph
 from pytest_msdump.dumps.statistics import StatisticTables, read_statistics
-from pytest_msdump.dumps.wire import WireSpan, named_fields, span_of, varint_of
 from pytest_msdump.metrics.statistics import statistics_of
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.model.tensor import Statistic, TensorRef, TensorSpec
 
 # More than any npy header may have.
 _NPY_HEAD_BYTES = 2**17
-_LENGTH_BYTES = 8
-_LONGEST_VERSION = 64
 _KINDS = {
     "2.0": "a dump file in the format of Ascend",
     "protobuf": "a dump file in one protobuf message",
@@ -189,24 +186,9 @@ def _dump_header(opened: DumpFile) -> FileHeader:
     header = opened.header
     fields: list[tuple[str, str | int]] = [("container", header.container)]
     if header.container != "nano":
-        fields += _version_and_time(opened)
+        fields += opened.version_and_time()
     if header.op_name:
         fields.append(("op_name", header.op_name))
     if header.raw:
         fields.append(("buffers_and_spaces", len(header.raw)))
     return FileHeader(_KINDS[header.container], tuple(fields), header.tensors)
-
-
-def _version_and_time(opened: DumpFile) -> list[tuple[str, str | int]]:
-    source = opened.source
-    span = WireSpan(0, source.size)
-    if opened.header.container == "2.0":
-        length = int.from_bytes(source.peek(0, _LENGTH_BYTES), "little")
-        span = WireSpan(_LENGTH_BYTES, _LENGTH_BYTES + min(length, MAX_HEADER_BYTES))
-    found: dict[str, str | int] = {}
-    for name, entry in named_fields(source, span, DUMP_DATA):
-        if name == "version":
-            found[name] = opened.text(span_of(source, entry), _LONGEST_VERSION)
-        elif name == "dump_time":
-            found[name] = varint_of(source, entry)
-    return sorted(found.items(), reverse=True)

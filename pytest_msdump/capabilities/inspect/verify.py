@@ -12,8 +12,8 @@ from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import STATISTICS
+from pytest_msdump.core.model.comparison import StatisticDifference
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.statistics import StatisticDifference
 from pytest_msdump.core.model.tensor import Statistic, Statistics, TensorRef, TensorView
 from pytest_msdump.limits.statistic_distance import distance
 from pytest_msdump.metrics.statistics import statistics_of

@@ -28,8 +28,7 @@ from pytest_msdump.core.facts.dtypes import DTYPES, EPSILON
 from pytest_msdump.core.matching.kinds import weight_name
 from pytest_msdump.core.model.comparison import Limits
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import Pairing
-from pytest_msdump.core.model.tensor import Coordinates, TensorRef, TensorView
+from pytest_msdump.core.model.tensor import Coordinates, Pairing, TensorRef, TensorView
 from pytest_msdump.core.text import Message
 
 _BLOCK_ELEMENTS = 1 << 18

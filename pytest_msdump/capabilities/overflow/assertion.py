@@ -10,8 +10,7 @@ from pytest_msdump.capabilities.overflow.contents import Contents, contents
 from pytest_msdump.capabilities.overflow.device import scan_ref
 from pytest_msdump.capabilities.overflow.indexing import reported_overflows
 from pytest_msdump.capabilities.overflow.opdebug import overflow_files
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import OpenDump, Tensor, as_path, open_tensor
+from pytest_msdump.core.compare.opening import OpenDump, Tensor, as_path, index, open_tensor
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.core.text import say

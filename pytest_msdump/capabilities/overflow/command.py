@@ -14,8 +14,7 @@ from pytest_msdump.capabilities.overflow.device import (
     write_overflow_files,
 )
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import as_path
+from pytest_msdump.core.compare.opening import as_path, index
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.describe import frame_lines, where_text
 from pytest_msdump.core.report.progress import Progress

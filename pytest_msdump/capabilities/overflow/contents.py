@@ -14,7 +14,7 @@ from pytest_msdump.core.metrics.definitions import unravel
 from pytest_msdump.core.metrics.pointwise import first_of, first_place
 from pytest_msdump.core.metrics.sums import EMPTY, Moments, moments
 from pytest_msdump.core.metrics.values import Doubles, Workspace, components, differences, magnitudes, numbers
-from pytest_msdump.core.model.statistics import is_printed_as
+from pytest_msdump.core.model.comparison import is_printed_as
 from pytest_msdump.core.model.tensor import Statistic, TensorView
 from pytest_msdump.core.text import Message, Parameter
 from pytest_msdump.metrics.statistics import Tally

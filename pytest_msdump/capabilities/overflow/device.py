@@ -22,9 +22,8 @@ from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.layouts.converters import Converters
 from pytest_msdump.core.layouts.device_layout import logical, target
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import Transform
 from pytest_msdump.core.model.report import Report
-from pytest_msdump.core.model.tensor import OpKey, Statistics, TensorRef
+from pytest_msdump.core.model.tensor import OpKey, Statistics, TensorRef, Transform
 from pytest_msdump.core.storage.files import write_file
 
 _NONFINITE_COUNTS = {"nan_count", "negative_inf_count", "positive_inf_count"}

@@ -10,8 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.capabilities.overflow import status_bits as overflow
-from pytest_msdump.capabilities.overflow.chunks import OverflowEntry, present
+from pytest_msdump.capabilities.overflow.chunks import (
+    ACC_TYPES,
+    MAGIC,
+    NEW_FIELDS,
+    OLD_BYTES,
+    OLD_FIELDS,
+    OLD_STATUS,
+    SHOWN_AS_HEX,
+    STATUS_COUNT,
+    OverflowEntry,
+    present,
+)
 from pytest_msdump.core.dumps.file_names import OpdebugName, parse_opdebug
 from pytest_msdump.core.dumps.listing import walk
 from pytest_msdump.core.errors import TensorFileError
@@ -88,13 +98,12 @@ def _read_records(path: Path) -> dict[int, dict[str, Any]]:
 
 def record_as_json(record: bytes, *, where: str) -> dict[str, Any]:
     """Return a binary record, which is output 0 of the dump, with the keys and the order of the vendor's JSON."""
-    if len(record) >= _HEAD.size and int.from_bytes(record[:4], "little") == overflow.MAGIC:
+    if len(record) >= _HEAD.size and int.from_bytes(record[:4], "little") == MAGIC:
         return _new(record, where)
-    if len(record) == overflow.OLD_BYTES:
-        return {unit: _old(record, unit) for unit in overflow.OLD_FIELDS}
+    if len(record) == OLD_BYTES:
+        return {unit: _old(record, unit) for unit in OLD_FIELDS}
     raise TensorFileError(
-        f"{where}: {len(record)} bytes are not an overflow record: it begins with {overflow.MAGIC:#x} or has "
-        f"{overflow.OLD_BYTES} bytes"
+        f"{where}: {len(record)} bytes are not an overflow record: it begins with {MAGIC:#x} or has {OLD_BYTES} bytes"
     )
 
 
@@ -105,22 +114,20 @@ def entries_of_json(document: object, *, where: str) -> tuple[OverflowEntry, ...
     if "acc_list" in document:
         listed = document["acc_list"]
         return tuple(_entry_of_new(one, where) for one in (listed if isinstance(listed, list) else [listed]))
-    entries = tuple(_entry(unit, document[unit], where) for unit in overflow.OLD_FIELDS if unit in document)
+    entries = tuple(_entry(unit, document[unit], where) for unit in OLD_FIELDS if unit in document)
     if not entries:
-        raise TensorFileError(
-            f"{where}: not an overflow record: it has neither 'acc_list' nor {', '.join(overflow.OLD_FIELDS)}"
-        )
+        raise TensorFileError(f"{where}: not an overflow record: it has neither 'acc_list' nor {', '.join(OLD_FIELDS)}")
     return entries
 
 
 def _new(record: bytes, where: str) -> dict[str, Any]:
     head = dict(zip(_HEAD_KEYS, _HEAD.unpack_from(record), strict=True))
-    unit = overflow.ACC_TYPES.get(head["acc_type"])
+    unit = ACC_TYPES.get(head["acc_type"])
     if unit is None:
-        known = ", ".join(f"{number} {name}" for number, name in overflow.ACC_TYPES.items())
+        known = ", ".join(f"{number} {name}" for number, name in ACC_TYPES.items())
         raise TensorFileError(f"{where}: unknown unit {head['acc_type']} in the overflow record; known: {known}")
-    words = overflow.STATUS_COUNT.get((unit, head["version"]), 1)
-    names = overflow.NEW_FIELDS[unit]
+    words = STATUS_COUNT.get((unit, head["version"]), 1)
+    names = NEW_FIELDS[unit]
     numbers = _words(record, _HEAD.size, len(names) - 1 + words, where)
     data: dict[str, Any] = {name: _shown(name, number) for name, number in zip(names, numbers, strict=False)}
     if words > 1:
@@ -140,7 +147,7 @@ def _new(record: bytes, where: str) -> dict[str, Any]:
 
 def _old(record: bytes, unit: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for start, names in (overflow.OLD_FIELDS[unit], overflow.OLD_STATUS[unit]):
+    for start, names in (OLD_FIELDS[unit], OLD_STATUS[unit]):
         numbers = _words(record, start, len(names), unit)
         found |= {name: _shown(name, number) for name, number in zip(names, numbers, strict=True)}
     return found
@@ -155,7 +162,7 @@ def _words(record: bytes, start: int, count: int, where: str) -> Sequence[int]:
 
 
 def _shown(name: str, number: int) -> int | str:
-    return hex(number) if name in overflow.SHOWN_AS_HEX else number
+    return hex(number) if name in SHOWN_AS_HEX else number
 
 
 def _entry_of_new(one: object, where: str) -> OverflowEntry:

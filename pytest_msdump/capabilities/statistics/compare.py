@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,28 +15,32 @@ from pytest_msdump.core.compare.align import axis_letters, logical_views
 from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.errors import TensorFileError, TensorShapeError
 from pytest_msdump.core.facts.memory_formats import may_be_padded
-from pytest_msdump.core.facts.metrics import STATISTICS
 from pytest_msdump.core.layouts.axes import ReshapedView, meet
 from pytest_msdump.core.layouts.device_layout import logical
-from pytest_msdump.core.limits.judge import verdict_from
-from pytest_msdump.core.limits.policy import Policy
 from pytest_msdump.core.limits.resolve import refuse_other_limits, resolve_pair
 from pytest_msdump.core.metrics.slices import DEFAULT_AXIS, Grid, least_error, sketched_grid
-from pytest_msdump.core.model.comparison import Finding, Limits
-from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.model.comparison import Interval, Limits, SliceGap
 from pytest_msdump.core.model.record import Record, record_of
-from pytest_msdump.core.model.statistics import Interval, SliceGap
-from pytest_msdump.core.model.tensor import Sketch, Statistic, Statistics, TensorRef, TensorSpec, TensorView
+from pytest_msdump.core.model.tensor import (
+    Pair,
+    Sketch,
+    Statistic,
+    Statistics,
+    TensorRef,
+    TensorSpec,
+    TensorView,
+    Transform,
+)
 from pytest_msdump.core.text import Message
-from pytest_msdump.limits.statistics import judge_statistics, statistic_name
+from pytest_msdump.limits.statistics import PROOFS, judge_statistics, statistic_name
 from pytest_msdump.metrics.count_sketch import SEEDS, metrics_of, sketch_of, unpacked
-from pytest_msdump.metrics.statistics import statistics_of
+from pytest_msdump.metrics.statistics import DIGESTS, statistics_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
-_PROOFS = tuple(name for name in _DIGESTS if STATISTICS[name].proves)
+    from pytest_msdump.core.limits.policy import Policy
+
 _SIDES = ("left", "right")
 
 
@@ -131,21 +135,6 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, ...]) -
     )
 
 
-def with_digests_checked(pair: Pair, record: Record, again: Callable[[Pair], Record]) -> Record:  # noqa: ARG001 - a stage
-    """Return the record of two saved tensors as an `error` where these differ, and digests of both say otherwise."""
-    left, right, compared = pair.left.statistics, pair.right.statistics, record.comparison
-    if left is None or right is None or compared is None or compared.equal or pair.transform != Transform():
-        return record
-    names = [name for name in _PROOFS if left.values.get(name) and left.values[name] == right.values.get(name)]
-    are_alike = left.spec == right.spec and {record.left.dtype, record.right.dtype} == {left.spec and left.spec.dtype}
-    if not names or not are_alike:
-        return record
-    apart = "nonfinite_mismatch" if compared.nonfinite.mismatch else "max_absolute_error"
-    message = Message("digest_contradicted", {"digest": statistic_name(names[0]), "listed": (apart,)})
-    verdict = verdict_from([Finding("error", message), *record.verdict.findings], {})
-    return replace(record, verdict=verdict)
-
-
 def _distance(pair: Pair) -> Interval | None:
     """Return an estimate of the relative Euclidean distance of a pair, if sketches give one."""
     with ExitStack() as stack:
@@ -225,12 +214,12 @@ def _sketched(
     if None in orders or orders[0] != orders[-1]:
         return Message("sketches_of_two_orders")
     sizes = [sketch.buckets.size for sketch in known]
-    tables = [_without(_table(ref), () if with_digests else _DIGESTS) for ref in refs]
+    tables = [_without(_table(ref), () if with_digests else DIGESTS) for ref in refs]
     found = [replace(table, sketch=sketch) for table, sketch in zip(tables, sketches, strict=True)]
     for side, view in enumerate(views):
         if not refs[side].is_unseen:
             other = found[1 - side].values
-            digests = [name for name in _DIGESTS if name in other]
+            digests = [name for name in DIGESTS if name in other]
             axes = orders[0] or ()
             read = view.permuted(tuple(sorted(range(len(axes)), key=axes.__getitem__)))
             found[side] = _checked(refs[side], view, sketch_of(read, buckets=sizes[0], digests=digests))
@@ -300,10 +289,10 @@ def _values(
 ) -> tuple[Statistics, Statistics]:
     """Return a table's numbers, or those of the tensor; only those digests that the other side has as well."""
     wanted = [
-        name for name in _DIGESTS if with_digests and any(name in _table(ref).values for ref in refs if ref.is_unseen)
+        name for name in DIGESTS if with_digests and any(name in _table(ref).values for ref in refs if ref.is_unseen)
     ]
     left, right = (
-        _without(_table(ref), _DIGESTS if not with_digests else ())
+        _without(_table(ref), DIGESTS if not with_digests else ())
         if ref.is_unseen or view is None
         else _checked(ref, view, Statistics(statistics_of(view, digests=wanted), digits=None))
         for ref, view in zip(refs, views, strict=True)
@@ -315,7 +304,7 @@ def _checked(ref: TensorRef, view: TensorView, computed: Statistics) -> Statisti
     """Return what was computed of a saved tensor; TensorFileError where a digest that its run made is of others."""
     table = _table(ref)
     if table.spec is not None and (table.spec.dtype, table.spec.shape) == (view.dtype, view.shape):
-        for name in _PROOFS:
+        for name in PROOFS:
             saved, made = table.values.get(name), computed.values.get(name)
             if None not in (saved, made) and saved != made:
                 digest = statistic_name(name)

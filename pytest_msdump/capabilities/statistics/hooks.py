@@ -2,5 +2,5 @@
 
 STAGES = {
     "road": ("pytest_msdump.capabilities.statistics.compare:compare_by_statistics", "unseen"),
-    "judged": ("pytest_msdump.capabilities.statistics.compare:with_digests_checked", "statistics"),
+    "judged": ("pytest_msdump.limits.statistics:with_digests_checked", "statistics"),
 }

@@ -10,27 +10,28 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from pytest_msdump.capabilities.three_way.golden import golden_distances, golden_errors, golden_ratios
 from pytest_msdump.core.compare.align import AlignedViews, OpenedPair, align
 from pytest_msdump.core.compare.opening import logical_shape, open_view
-from pytest_msdump.core.compare.user_code import Extras
 from pytest_msdump.core.dtypes import coarser, rounding_unit
 from pytest_msdump.core.errors import TensorShapeError
-from pytest_msdump.core.facts.calibration import MOST_LOOSER
 from pytest_msdump.core.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.core.facts.metrics import METRICS, NORM_METRICS
+from pytest_msdump.core.facts.profiles import MOST_LOOSER
 from pytest_msdump.core.limits.permissions import looser_than_default
 from pytest_msdump.core.limits.resolve import GOLDEN_RULE_METRIC
 from pytest_msdump.core.matching.pairer import pair_dumps
 from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.metrics.dominated import Bounds, others_of
-from pytest_msdump.core.model.comparison import Comparison, Limits, Measurement, ThreeWay
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import Pair, Pairing
-from pytest_msdump.core.model.statistics import Interval
-from pytest_msdump.core.model.tensor import TensorRef, TensorView
+from pytest_msdump.core.model.comparison import Comparison, Interval, Limits, Measurement, ThreeWay
+from pytest_msdump.core.model.tensor import Pair, Pairing, TensorRef, TensorView
 from pytest_msdump.core.text import Message, Parameter
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.compare.user_code import Extras
+    from pytest_msdump.core.model.dump import Dump
 
 _DISTANCE = "relative_euclidean_distance"
 _SELECTION = Selection(io="all")

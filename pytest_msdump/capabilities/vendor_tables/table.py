@@ -40,7 +40,7 @@ from pytest_msdump.capabilities.vendor_tables.lines import (
 from pytest_msdump.core.escape import csv_line
 from pytest_msdump.core.facts.operators import QUANT_TYPES, UNDUMPED_TYPES
 from pytest_msdump.core.model.comparison import OUTCOMES
-from pytest_msdump.core.model.graph import file_spelling
+from pytest_msdump.core.model.dump import file_spelling
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import NetworkOperator, Report
 from pytest_msdump.core.report.base import ReportKind

@@ -20,10 +20,10 @@ from pytest_msdump.core.suite.keys import FileName, read_map
 from pytest_msdump.core.text import plain_text
 
 if TYPE_CHECKING:
-    from pytest_msdump.core.matching.addresses import MapEntry
+    from pytest_msdump.core.matching.selection import MapEntry
     from pytest_msdump.core.model.dump import Dump
-    from pytest_msdump.core.model.pairing import Pair
     from pytest_msdump.core.model.report import Report
+    from pytest_msdump.core.model.tensor import Pair
 
 # By stage: what a session's users add, each with its name in messages.
 Hooks: TypeAlias = Mapping[str, Sequence[tuple[str, Callable[..., Any]]]]

@@ -19,8 +19,7 @@ from pytest_msdump.core.layouts.axes import ReshapedView, known_axes, meet
 from pytest_msdump.core.layouts.blocks import format_name
 from pytest_msdump.core.layouts.converters import Converters
 from pytest_msdump.core.layouts.device_layout import logical, target
-from pytest_msdump.core.model.pairing import Pair, Transform
-from pytest_msdump.core.model.tensor import ForwardingView, TensorRef, TensorView
+from pytest_msdump.core.model.tensor import ForwardingView, Pair, TensorRef, TensorView, Transform
 from pytest_msdump.core.text import Message
 
 if TYPE_CHECKING:

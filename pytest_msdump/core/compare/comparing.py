@@ -37,8 +37,7 @@ from pytest_msdump.core.text import Message, plain_text
 if TYPE_CHECKING:
     from pytest_msdump.core.compare.planning import Plan
     from pytest_msdump.core.limits.policy import Policy
-    from pytest_msdump.core.model.pairing import Pair
-    from pytest_msdump.core.model.tensor import TensorRef, TensorView
+    from pytest_msdump.core.model.tensor import Pair, TensorRef, TensorView
 
 
 class PairStages(NamedTuple):

@@ -14,30 +14,31 @@ from typing import TYPE_CHECKING, Any
 from pytest_msdump.core import ports
 from pytest_msdump.core.compare.additions import NO_HOOKS, Hooks, added_entries, with_added_limits
 from pytest_msdump.core.compare.assemble import side_info
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import logical_shape
-from pytest_msdump.core.compare.run_origins import different_origins, refuse_other_origins, without_folded
+from pytest_msdump.core.compare.opening import index, logical_shape
+from pytest_msdump.core.compare.run_origins import (
+    different_origins,
+    has_other_graph,
+    refuse_other_origins,
+    without_folded,
+)
 from pytest_msdump.core.compare.user_code import NO_EXTRAS, Extras
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import terminal_text
-from pytest_msdump.core.limits.limits_file import LimitsFile, ReferenceFacts, name_of
 from pytest_msdump.core.limits.resolve import check_known_drifts, settled
-from pytest_msdump.core.matching.advice import rules_for
 from pytest_msdump.core.matching.pairer import pair_dumps
-from pytest_msdump.core.matching.rules import FusionRules
-from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.matching.rules import FusionRules, rules_for
 from pytest_msdump.core.metrics.kernel import choose_kernel
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import OperatorGraph
 from pytest_msdump.core.model.spellings import KnownNames, addresses, glob_matches
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
-from pytest_msdump.core.settings.values import parse_spec
+from pytest_msdump.core.settings.options import parse_spec
 from pytest_msdump.core.text import Message, say
 
 if TYPE_CHECKING:
     from pytest_msdump.core.matching.leaving import Names
-    from pytest_msdump.core.model.pairing import Pair, Pairing
+    from pytest_msdump.core.matching.selection import Selection
+    from pytest_msdump.core.model.dump import Dump, OperatorGraph
     from pytest_msdump.core.model.report import SideInfo
+    from pytest_msdump.core.model.tensor import Pair, Pairing
     from pytest_msdump.core.suite import SideChoice, Suite
 
 _TWO_FILES = 2
@@ -176,13 +177,13 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
     runs = dict(dumps)
     left, right = runs.pop("left"), runs.pop("right")
     if _FLAT in (left.reader, right.reader):
-        with_steps = ports.load("pytest_msdump.core.dumps.flat_steps:with_steps")
+        with_steps = ports.load("pytest_msdump.core.dumps.npy_folder:with_steps")
         left, right = with_steps(left, right), with_steps(right, left)
     for name, run in runs.items():
         if run.root == left.root:
             raise ConfigError(f"{name} {run.root}: is the left side itself, which it would judge; name another run")
         refuse_other_origins(run, right, name=name)
-        if "graph" in ReferenceFacts.of(run).differing(ReferenceFacts.of(right)):
+        if has_other_graph(run, right):
             runs[name] = _noted(run, [say(Message("golden_graph_differs"))])
     left, right, rules = _ruled(left, right, suite)
     more = added_entries(left, right, hooks)
@@ -213,7 +214,7 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
     policy = with_added_limits(suite.policy, pairing.pairs, hooks)
     suite = suite if policy is suite.policy else replace(suite, policy=policy)
     if suite.policy.limits is not None:
-        right = _noted(right, _limits_notes(suite.policy.limits, right, pairing))
+        right = _noted(right, suite.policy.limits.notes_with(right, pairing))
     # First of all notes: runs with different inputs have nothing to agree about.
     # Of a part of a weight the digest says nothing of the whole.
     is_cut = any("shards" in ref.parts for dump in (left, right) for ref in dump.refs)
@@ -241,28 +242,6 @@ def _not_allowed(outputs: Iterable[tuple[str, TensorRef]], suite: Suite) -> Iter
     for name, ref in outputs:
         if not any(glob_matches(typed, (name, *addresses(ref.key))) for typed in allowed):
             yield name, ref
-
-
-def _limits_notes(limits: LimitsFile, right: Dump, pairing: Pairing) -> Iterable[str]:
-    """Yield what to say of a limits file; ConfigError where it was made with another reference."""
-    ours = ReferenceFacts.of(right)
-    if differing := limits.reference.differing(ours):
-        raise ConfigError(
-            f"{limits.name} was made with other {' and '.join(differing)} than {right.root} has; "
-            "calibrate again with msdump calibrate, or leave the file out"
-        )
-    if limits.tensors and right.refs and not any(name_of(ref.key) in limits.tensors for ref in right.refs):
-        raise ConfigError(
-            f"{limits.name} has none of the {len(right.refs)} tensors of {right.root}: it was made with another "
-            "reference; calibrate again with msdump calibrate, or leave the file out"
-        )
-    values = limits.multipliers.values()
-    what = Message("limits_between", {"file": limits.name, "low": min(values), "high": max(values)})
-    yield say(limits.statement(what, limits.multiplier))
-    if not limits.reference.common(ours):
-        yield say(Message("limits_unchecked", {"file": limits.name}))
-    if lacking := len({name_of(pair.right.key) for pair in pairing.pairs} - limits.tensors.keys()):
-        yield say(Message("limits_lack", {"file": limits.name, "n": lacking}))
 
 
 def _rule_files(suite: Suite) -> Mapping[str, Path | None]:

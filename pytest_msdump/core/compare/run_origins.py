@@ -14,9 +14,9 @@ from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.operators import COUNTERS, NEUTRAL_WEIGHT_NAMES
-from pytest_msdump.core.model.dump import Dump, Manifest
-from pytest_msdump.core.model.ordering import PARAMETER
-from pytest_msdump.core.model.pairing import Pair, Pairing, Unmatched
+from pytest_msdump.core.limits.limits_file import ReferenceFacts
+from pytest_msdump.core.model.dump import PARAMETER, Dump, Manifest
+from pytest_msdump.core.model.tensor import Pair, Pairing, Unmatched
 from pytest_msdump.core.text import Message, say
 
 _SHOWN = 3
@@ -88,6 +88,11 @@ def refuse_other_origins(golden: Dump, right: Dump, *, name: str) -> None:
                     f"type: {', '.join(differing[:_SHOWN])}; record it with those of the right side, "
                     "or leave it out"
                 )
+
+
+def has_other_graph(golden: Dump, right: Dump) -> bool:
+    """Return whether manifests say that the two runs had different graphs."""
+    return "graph" in ReferenceFacts.of(golden).differing(ReferenceFacts.of(right))
 
 
 def _float_types(dump: Dump) -> set[str]:

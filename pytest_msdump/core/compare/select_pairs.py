@@ -10,9 +10,8 @@ from typing import NamedTuple
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.core.escape import terminal_text
-from pytest_msdump.core.model.pairing import Pair, Unmatched
 from pytest_msdump.core.model.spellings import typed_addresses
-from pytest_msdump.core.model.tensor import TensorKey, TensorRef
+from pytest_msdump.core.model.tensor import Pair, TensorKey, TensorRef, Unmatched
 
 _MOST_LISTED = 20
 _SLOT = re.compile(r"[0-9]{1,9}")

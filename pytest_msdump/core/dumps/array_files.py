@@ -16,8 +16,7 @@ from pytest_msdump.core.dumps.listing import Folder
 from pytest_msdump.core.dumps.reruns import Reruns
 from pytest_msdump.core.dumps.stored_file import StoredFile, opened
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.ordering import in_order
+from pytest_msdump.core.model.dump import Dump, in_order
 from pytest_msdump.core.model.tensor import (
     Coordinates,
     OpKey,

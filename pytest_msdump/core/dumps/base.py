@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pytest_msdump.core import ports, registry
 from pytest_msdump.core.dumps.listing import Folder, walk
 from pytest_msdump.core.errors import DumpNotFoundError, UnknownDumpFormatError
-from pytest_msdump.core.model.dump import Dump, PartialRun
-from pytest_msdump.core.model.ordering import placed_by_time
+from pytest_msdump.core.model.dump import Dump, PartialRun, placed_by_time
 from pytest_msdump.core.storage.files import irregular_kind
 from pytest_msdump.core.storage.locations import RemotePath
 from pytest_msdump.core.text import Message, say

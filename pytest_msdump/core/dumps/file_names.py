@@ -20,7 +20,7 @@ from typing import NamedTuple
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.facts.dump_proto import TASK_TYPES
 from pytest_msdump.core.facts.memory_formats import may_be_padded
-from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.dump import PARAMETER
 from pytest_msdump.core.model.spellings import SCOPE, as_filed
 from pytest_msdump.core.model.tensor import TensorSpec
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.core.errors import DumpNotFoundError
-from pytest_msdump.core.storage.listings import once, scan
+from pytest_msdump.core.storage.files import once, scan
 from pytest_msdump.core.storage.locations import RemoteEntry
 
 # A MindSpore tree is five levels deep. Anything below this is listed by its directory's name.

@@ -20,16 +20,18 @@ from pytest_msdump.core.facts.metrics import STATISTICS
 from pytest_msdump.core.model.dump import (
     JOURNAL_FILE,
     MANIFEST_FILE,
+    PARAMETER,
     SCHEMA_VERSION,
     DistributedRank,
+    Edge,
     Manifest,
     ModelOutput,
+    Operator,
+    OperatorGraph,
     TensorEntry,
 )
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.core.model.ordering import PARAMETER
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, SourceFrame, Statistic, TensorKey, TensorRef
-from pytest_msdump.core.storage.listings import is_there
+from pytest_msdump.core.storage.files import is_there
 
 MAX_BYTES = 2**28
 _MAX_LABEL = 200

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -11,10 +11,7 @@ from pathlib import Path
 from pytest_msdump.core.dumps.array_files import ArrayFileReader
 from pytest_msdump.core.dumps.base import DumpBuilder, Reader, reader
 from pytest_msdump.core.dumps.dump_tree import RANK_FOLDER
-from pytest_msdump.core.dumps.file_names import (
-    number,
-    parse_reference,
-)
+from pytest_msdump.core.dumps.file_names import number, parse_reference
 from pytest_msdump.core.dumps.listing import Folder, walk
 from pytest_msdump.core.dumps.manifest import apply_entry, graphs_of, labels_of, read_manifest, why_incomplete
 from pytest_msdump.core.dumps.npy import open_npy
@@ -22,8 +19,17 @@ from pytest_msdump.core.dumps.reruns import Reruns, number_occurrences, separate
 from pytest_msdump.core.dumps.sidefiles import MAPPING, originals_in
 from pytest_msdump.core.dumps.stored_file import opened
 from pytest_msdump.core.errors import TensorFileError
-from pytest_msdump.core.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, Dump, PartialRun, TensorEntry
-from pytest_msdump.core.model.ordering import in_order, placed_at
+from pytest_msdump.core.model.dump import (
+    ARCHIVE_FILE,
+    JOURNAL_FILE,
+    MANIFEST_FILE,
+    Dump,
+    PartialRun,
+    TensorEntry,
+    in_order,
+    placed_at,
+    placed_by_time,
+)
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
@@ -36,7 +42,7 @@ from pytest_msdump.core.model.tensor import (
     TensorSpec,
     TensorView,
 )
-from pytest_msdump.core.text import Message, Parameter, say
+from pytest_msdump.core.text import Message, Parameter, message_of_note, say
 
 _SUFFIX = ".npy"
 _RECORD = frozenset({MANIFEST_FILE, JOURNAL_FILE, ARCHIVE_FILE})
@@ -302,3 +308,55 @@ def _why_incomplete(ranks: Mapping[int, Dump]) -> str:
         return ""
     absent = next(rank for rank in count() if rank not in ranks)
     return f"{size - len(ranks)} of {size} ranks have no recording, e.g. rank_{absent}"
+
+
+# Steps of a training that hooks wrote into one flat folder: every name is there once for each step, pass after pass.
+#
+# Files alone cannot tell them from runs of a program into one folder, one after the other. The other side can: where it
+# has as many iterations, the passes are these; else the rule of re-runs holds, and both readings are said.
+
+_FLAT = "npy-folder"
+
+
+def iterations_of(dump: Dump) -> tuple[int, ...]:
+    """Return the iterations of a dump, in order."""
+    return tuple(sorted({at for ref in dump.refs if (at := ref.key.op.at.iteration) is not None}))
+
+
+def with_steps(dump: Dump, other: Dump) -> Dump:
+    """Return a flat folder that holds every name equally often with its passes as the iterations of the other side."""
+    files = sorted((*dump.refs, *dump.older), key=lambda ref: (ref.source.timestamp or 0, ref.source.name))
+    passes = _passes(dump, files)
+    if passes < 2:
+        return dump
+    iterations = iterations_of(other)
+    said = {"names": len(files) // passes, "times": passes, "iterations": len(iterations)}
+    if len(iterations) != passes or any(ref.key.op.at.occurrence for ref in other.refs):
+        return replace(dump, notes=(*dump.notes, say(Message("flat_steps_left_alone", {**said, "last": passes - 1}))))
+    size = len(files) // passes
+    refs = [_at(ref, iterations[number // size]) for number, ref in enumerate(files)]
+    note = say(Message("flat_steps", {**said, "numbers": iterations}))
+    notes = (note, *(one for one in dump.notes if not message_of_note(one).code.startswith("note_rerun")))
+    return replace(dump, refs=placed_by_time(refs), older=(), notes=notes)
+
+
+def _passes(dump: Dump, files: Collection[TensorRef]) -> int:
+    """Return how many whole passes over all names a flat folder without a record of its run holds; 0 where it is none.
+
+    A name of which each pass has several files is one that the model calls several times.
+    """
+    is_flat = dump.reader == _FLAT and dump.manifest is None and {ref.source.folder for ref in files} == {dump.root}
+    if not is_flat or any(ref.source.timestamp is None for ref in files):
+        return 0
+    names = [(ref.key.op.name, ref.key.slot) for ref in files]
+    times = set(Counter(names).values())
+    if len(times) != 1:
+        return 0
+    size = len(set(names))
+    pieces = [set(names[start : start + size]) for start in range(0, len(names), size)]
+    return len(pieces) if all(piece == pieces[0] for piece in pieces) else 0
+
+
+def _at(ref: TensorRef, iteration: int) -> TensorRef:
+    at = replace(ref.key.op.at, iteration=iteration, occurrence=0)
+    return replace(ref, key=replace(ref.key, op=replace(ref.key.op, at=at)))

@@ -20,8 +20,7 @@ from typing import NamedTuple
 from pytest_msdump.core.dumps.file_names import is_time
 from pytest_msdump.core.dumps.run_history import read_histories, run_once
 from pytest_msdump.core.model.describe import listed
-from pytest_msdump.core.model.dump import Dump, PartialRun
-from pytest_msdump.core.model.ordering import PARAMETER, in_order, placed_at, placed_by_time
+from pytest_msdump.core.model.dump import PARAMETER, Dump, PartialRun, in_order, placed_at, placed_by_time
 from pytest_msdump.core.model.tensor import TensorKey, TensorRef
 from pytest_msdump.core.text import Message, Parameter, say
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pytest_msdump.core.dumps.sidefiles import read_text
 from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.tensor import TensorRef
-from pytest_msdump.core.storage.listings import names_in
+from pytest_msdump.core.storage.files import names_in
 from pytest_msdump.core.storage.locations import absolute_path
 
 _MAX_BYTES = 2**24

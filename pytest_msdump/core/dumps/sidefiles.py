@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.core.dumps.listing import Folder
-from pytest_msdump.core.model.graph import KernelArguments
+from pytest_msdump.core.model.dump import KernelArguments
 from pytest_msdump.core.model.tensor import TensorRef, mangle
 from pytest_msdump.core.storage.files import read_regular, unique_keys
 

@@ -395,14 +395,6 @@ def _is_unjudged(comparison: Comparison, judged: Sequence[_Judgement]) -> bool:
     return outcomes.isdisjoint(FAILING) and (of_accuracy or outcomes) <= {"skipped"}
 
 
-def accepted_bounds(verdict: Verdict) -> Mapping[str, float]:
-    """Return the limits of a known drift that lets a pair pass; empty where it fails for another reason."""
-    failing = [finding for finding in verdict.findings if finding.outcome in FAILING]
-    # A suite file cannot limit the count of elements outside rtol/atol.
-    curable = verdict.would_pass.keys() - {"allclose"}
-    return verdict.would_pass if all(finding.metric in curable for finding in failing) else {}
-
-
 _UPWARD = Context(prec=3, rounding=ROUND_CEILING)
 _EXACT = Context(prec=50)
 

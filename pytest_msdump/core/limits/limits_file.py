@@ -9,14 +9,15 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from pytest_msdump.core.dtypes import coarser, rounding_unit
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.core.facts.calibration import (
+from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
+from pytest_msdump.core.facts.profiles import (
     ASSUMED_MULTIPLIERS,
     CALIBRATED_METRICS,
     GRADIENTS,
@@ -24,13 +25,12 @@ from pytest_msdump.core.facts.calibration import (
     MOST_LOOSER,
     SMALL_ELEMENTS,
 )
-from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.core.limits.judge import passing_bound
 from pytest_msdump.core.limits.permissions import looser_than_default
 from pytest_msdump.core.model.comparison import Limit
 from pytest_msdump.core.model.dump import Dump, Manifest
-from pytest_msdump.core.model.tensor import COORDINATES, TensorKey
-from pytest_msdump.core.text import Message, Parameter, number
+from pytest_msdump.core.model.tensor import COORDINATES, Pairing, TensorKey
+from pytest_msdump.core.text import Message, Parameter, number, say
 
 _SCHEMA = 1
 _MOST_TENSORS = 2**20
@@ -177,6 +177,27 @@ class LimitsFile:
         golden = Message("and_golden") if self.perturbed.golden else None
         parameters = {"what": what, "n": self.perturbed.runs, "golden": golden, "multiplier": multiplier}
         return Message("limits_derived", parameters)
+
+    def notes_with(self, right: Dump, pairing: Pairing) -> Iterator[str]:
+        """Yield what to say of the file beside these dumps; ConfigError where it was made with another reference."""
+        ours = ReferenceFacts.of(right)
+        if differing := self.reference.differing(ours):
+            raise ConfigError(
+                f"{self.name} was made with other {' and '.join(differing)} than {right.root} has; "
+                "calibrate again with msdump calibrate, or leave the file out"
+            )
+        if self.tensors and right.refs and not any(name_of(ref.key) in self.tensors for ref in right.refs):
+            raise ConfigError(
+                f"{self.name} has none of the {len(right.refs)} tensors of {right.root}: it was made with another "
+                "reference; calibrate again with msdump calibrate, or leave the file out"
+            )
+        values = self.multipliers.values()
+        what = Message("limits_between", {"file": self.name, "low": min(values), "high": max(values)})
+        yield say(self.statement(what, self.multiplier))
+        if not self.reference.common(ours):
+            yield say(Message("limits_unchecked", {"file": self.name}))
+        if lacking := len({name_of(pair.right.key) for pair in pairing.pairs} - self.tensors.keys()):
+            yield say(Message("limits_lack", {"file": self.name, "n": lacking}))
 
     def other_tensor(self, right: TensorKey, elements: int) -> Message | None:
         """Return why the entry of this name is not of this tensor; ``None`` where it is, or there is no entry."""

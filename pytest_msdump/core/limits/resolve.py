@@ -16,9 +16,8 @@ from pytest_msdump.core.limits.limits_file import LimitsFile
 from pytest_msdump.core.limits.permissions import profile_row, usual_profile
 from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule, marker_label, metric_id
 from pytest_msdump.core.model.comparison import Limit, Limits
-from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.spellings import KnownNames, addresses, glob_matches
-from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, OpKey, TensorKey, mangle
+from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, OpKey, Pair, TensorKey, mangle
 from pytest_msdump.core.text import ENGLISH, Message
 
 # What the rule of PyTorch limits, which judges in the place of a profile where there is a golden tensor.

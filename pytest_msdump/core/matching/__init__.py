@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 from pytest_msdump.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_msdump.core.matching.addresses import Address, MapEntry, parse_address
-    from pytest_msdump.core.matching.advice import Advice, rules_for
     from pytest_msdump.core.matching.coordinates import Align, parse_align
     from pytest_msdump.core.matching.pairer import pair_dumps
-    from pytest_msdump.core.matching.rules import FusionRules
-    from pytest_msdump.core.matching.selection import Selection
+    from pytest_msdump.core.matching.rules import Advice, FusionRules, rules_for
+    from pytest_msdump.core.matching.selection import Address, MapEntry, Selection, parse_address
 
 __all__ = [
     "Address",

@@ -10,8 +10,7 @@ from operator import and_
 from typing import Any
 
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.core.matching.addresses import MapEntry
-from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.matching.selection import MapEntry, Selection
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates
 

@@ -10,14 +10,13 @@ from difflib import SequenceMatcher, get_close_matches
 from functools import cached_property
 from types import MappingProxyType
 
-from pytest_msdump.core.matching.addresses import Lost, parse_address
 from pytest_msdump.core.matching.coordinates import Place, compatible
 from pytest_msdump.core.matching.not_dumped import NOT_DUMPED, Absence
 from pytest_msdump.core.matching.pairing_state import PairingRequest, PairingState
+from pytest_msdump.core.matching.selection import Lost, parse_address
 from pytest_msdump.core.matching.sides import Port, Side, SideOperator
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import Missing, Unmatched
-from pytest_msdump.core.model.tensor import COORDINATES, OpKey, TensorRef
+from pytest_msdump.core.model.tensor import COORDINATES, Missing, OpKey, TensorRef, Unmatched
 from pytest_msdump.core.text import Message, Parameter, in_clauses
 
 # Lists in sentences and the search for similar names are bounded: a wrong directory leaves every tensor alone.

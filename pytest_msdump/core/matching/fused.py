@@ -3,20 +3,111 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
-from pytest_msdump.core.matching.addresses import Lost, MapEntry
-from pytest_msdump.core.matching.aliases import Identified, NameBook, identify, name_doubt
 from pytest_msdump.core.matching.coordinates import Place, compatible, without_occurrence
 from pytest_msdump.core.matching.explain import elsewhere, listed, place_text, slots_listed, typed_name
 from pytest_msdump.core.matching.origins import Rulebook, Wish
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState, competing
 from pytest_msdump.core.matching.rules import FusionRules
+from pytest_msdump.core.matching.selection import Lost, MapEntry
 from pytest_msdump.core.matching.sides import Port, Side, SideOperator
-from pytest_msdump.core.model import graph
-from pytest_msdump.core.model.pairing import Transform
+from pytest_msdump.core.model.dump import Operator, OriginOutput, file_spelling, joined_spelling
+from pytest_msdump.core.model.tensor import OpKey, Transform
 from pytest_msdump.core.text import Message, Parameter
+
+# Which name of a rule file each operator of a dump has, although the dump's writer replaced characters.
+
+
+class NameBook:
+    """The true names that a rule file uses, by each spelling that a file's name may have."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._true = set(names)
+
+    @cached_property
+    def _spelled(self) -> Mapping[str, list[str]]:
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for name in sorted(self._true):
+            found[file_spelling(name)].append(name)
+        return found
+
+    @cached_property
+    def _joined(self) -> Mapping[str, list[str]]:
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for name in sorted(self._true):
+            if joined := joined_spelling(name):
+                found[joined].append(name)
+        return found
+
+    def candidates(self, key: OpKey) -> Sequence[str]:
+        """Return the names that an operator of a dump may have: by its true name, else by its file's."""
+        if key.true_name in self._true:
+            return [key.true_name or ""]
+        spelled = file_spelling(key.name)
+        # A file's name that holds a character which writers replace was not replaced.
+        if key.name in self._true and spelled != key.name:
+            return [key.name]
+        if key.true_name is not None and (by_label := self._spelled.get(file_spelling(key.label))):
+            return by_label
+        return self._spelled.get(spelled) or self._joined.get(spelled, [])
+
+
+class Identified:
+    """Operators of one side under the names of a rule file: `name_of` those with one, `doubtful` those with several."""
+
+    def __init__(self, name_of: Mapping[int, str], doubtful: Mapping[int, Sequence[str]]) -> None:
+        self.name_of = name_of
+        self.doubtful = doubtful
+        self._ops_of: defaultdict[str, list[int]] = defaultdict(list)
+        self._doubts_of: defaultdict[str, list[int]] = defaultdict(list)
+        for number, name in name_of.items():
+            self._ops_of[name].append(number)
+        for number, names in doubtful.items():
+            for name in names:
+                self._doubts_of[name].append(number)
+
+    def ops_of(self, name: str) -> Sequence[int]:
+        """Return the operators that have this name, at all places."""
+        return self._ops_of.get(name, ())
+
+    def doubts_of(self, name: str) -> Sequence[int]:
+        """Return the operators that may have this name or another."""
+        return self._doubts_of.get(name, ())
+
+
+def identify(ops: Sequence[SideOperator], book: NameBook, types: Mapping[str, str]) -> Identified:
+    """Find the name of each operator in a rule file, if any; `types` decide between names that are spelled alike."""
+    name_of: dict[int, str] = {}
+    several: dict[int, Sequence[str]] = {}
+    for number, op in enumerate(ops):
+        names = book.candidates(op.key)
+        typed = [name for name in names if op.key.op_type and types.get(name) == op.key.op_type]
+        names = typed if len(typed) == 1 else names
+        if len(names) == 1:
+            name_of[number] = names[0]
+        elif names:
+            several[number] = names
+    taken: defaultdict[str, set[str]] = defaultdict(set)
+    for number, name in name_of.items():
+        taken[name].add(ops[number].key.name)
+    doubtful: dict[int, Sequence[str]] = {}
+    for number, names in several.items():
+        # The same file's name at another place is the same doubt, decided there by luck.
+        rest = [name for name in names if not taken[name] - {ops[number].key.name}]
+        if len(rest) == 1:
+            name_of[number] = rest[0]
+        else:
+            doubtful[number] = rest or names
+    return Identified(name_of, doubtful)
+
+
+def name_doubt(op: SideOperator, names: Sequence[str], label: str) -> Message:
+    """Say that several names of a rule file fit one operator of a dump."""
+    return Message("names_written_alike", {"names": listed(names), "rule": label, "name": op.key.name})
+
 
 _LostByPair = dict[tuple[str, str, Message], Lost]
 
@@ -71,7 +162,7 @@ class _RulePairer:
         names = identified.doubtful.get(number)
         return name_doubt(side.ops[number], names, self._book.label) if names else None
 
-    def _pair(self, ref: int, op: SideOperator, operator: graph.Operator, port: Port) -> Message | None:
+    def _pair(self, ref: int, op: SideOperator, operator: Operator, port: Port) -> Message | None:
         """Pair one left tensor with all its partners; return why it cannot be."""
         right = self._state.right
         dumped_inputs = 1 + max((slot for io, slot in op.tensors if io == "input"), default=-1)
@@ -91,9 +182,7 @@ class _RulePairer:
                 return next(filter(None, reasons), None)
         return wish.reason or self._absent(ref, op, wish)
 
-    def _add(
-        self, ref: int, op: SideOperator, other: SideOperator, origin: graph.OriginOutput, by: str
-    ) -> Message | None:
+    def _add(self, ref: int, op: SideOperator, other: SideOperator, origin: OriginOutput, by: str) -> Message | None:
         """Add a pair; return why the map keeps the right tensor from this left operator."""
         state, partner = self._state, other.tensors["output", origin.index]
         said: dict[str, Parameter] = {"name": state.right.refs[partner].key.address, "side": "right"}

@@ -10,13 +10,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.matching.addresses import Address, parse_address
 from pytest_msdump.core.matching.coordinates import Place, without_occurrence
+from pytest_msdump.core.matching.selection import Address, parse_address
 from pytest_msdump.core.matching.sides import Side, index_side
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.spellings import FiledName, KnownNames, spellings
-from pytest_msdump.core.model.tensor import TensorKey, TensorRef
+from pytest_msdump.core.model.tensor import Pair, TensorKey, TensorRef
 from pytest_msdump.core.text import Message, say
 from pytest_msdump.matching.scopes import Leaving, Path, ScopeRun, dotted, typed_path
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.operators import VIEW_TYPES
-from pytest_msdump.core.matching.addresses import Address, Lost, MapEntry, parse_address
 from pytest_msdump.core.matching.coordinates import (
     Place,
     PlaceIndex,
@@ -26,8 +25,9 @@ from pytest_msdump.core.matching.pairing_state import (
     PairingState,
     resolve_ambiguity,
 )
+from pytest_msdump.core.matching.selection import Address, Lost, MapEntry, parse_address
 from pytest_msdump.core.matching.sides import NameIndex, Port, Side, SideOperator
-from pytest_msdump.core.model.pairing import Transform
+from pytest_msdump.core.model.tensor import Transform
 from pytest_msdump.core.text import Message, Parameter, in_clauses
 from pytest_msdump.matching.modules import ModuleCandidate, transform_between
 from pytest_msdump.matching.scopes import Leaving

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.matching.addresses import MapEntry, parse_address
 from pytest_msdump.core.matching.leaving import Modules
+from pytest_msdump.core.matching.selection import MapEntry, parse_address
 from pytest_msdump.core.matching.sides import Side
 
 # Return the other side's name for one of this side; None where it has none.

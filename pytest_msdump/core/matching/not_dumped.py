@@ -7,9 +7,7 @@ from functools import cached_property
 
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.matching.coordinates import Place
-from pytest_msdump.core.model.dump import Dump, DumpConfiguration
-from pytest_msdump.core.model.graph import Operator
-from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.dump import PARAMETER, Dump, DumpConfiguration, Operator
 from pytest_msdump.core.model.tensor import COORDINATES, OpKey, TensorRef, mangle
 from pytest_msdump.core.text import Message, Parameter
 

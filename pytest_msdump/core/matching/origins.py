@@ -22,7 +22,7 @@ from pytest_msdump.core.facts.operators import (
     UNDUMPED_TYPES,
 )
 from pytest_msdump.core.matching.rules import FusionRules, combined
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph, OriginOutput
+from pytest_msdump.core.model.dump import Edge, Operator, OperatorGraph, OriginOutput
 from pytest_msdump.core.text import Message, Parameter
 
 _MOST_ORIGINALS = 8

@@ -14,7 +14,7 @@ from pytest_msdump.core.matching.leaving import runs_of
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
 from pytest_msdump.core.matching.sides import Side
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import Transform
+from pytest_msdump.core.model.tensor import Transform
 from pytest_msdump.core.text import Message, say
 from pytest_msdump.matching.modules import ModuleCandidate, transform_between
 from pytest_msdump.matching.scopes import ScopeRun, spelling_of

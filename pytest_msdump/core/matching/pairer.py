@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 from pytest_msdump.core import ports
 from pytest_msdump.core.errors import UnknownNameError, nearest
 from pytest_msdump.core.facts.operators import PASSING_TYPES, WRITTEN_INPUTS
-from pytest_msdump.core.matching.addresses import Lost, MapEntry
 from pytest_msdump.core.matching.coordinates import Align, common_coordinates, place_of, wanted_by_selection
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
 from pytest_msdump.core.matching.rules import FusionRules
-from pytest_msdump.core.matching.selection import PairFilter, Selection
+from pytest_msdump.core.matching.selection import Lost, MapEntry, PairFilter, Selection
 from pytest_msdump.core.matching.sides import Side, index_side
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import UNCOUNTED, Pair, Pairing, Transform, Unmatched
-from pytest_msdump.core.model.tensor import TensorRef
+from pytest_msdump.core.model.tensor import UNCOUNTED, Pair, Pairing, TensorRef, Transform, Unmatched
 from pytest_msdump.core.text import Message, Parameter, in_clauses
 
 if TYPE_CHECKING:

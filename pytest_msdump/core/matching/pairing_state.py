@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pytest_msdump.core.matching.addresses import MapEntry
 from pytest_msdump.core.matching.coordinates import CommonCoordinates, Place, PlaceIndex, Wanted, without_occurrence
 from pytest_msdump.core.matching.rules import FusionRules
+from pytest_msdump.core.matching.selection import MapEntry
 from pytest_msdump.core.matching.sides import Side
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import Transform
-from pytest_msdump.core.model.tensor import TensorRef
+from pytest_msdump.core.model.tensor import TensorRef, Transform
 from pytest_msdump.core.text import Message
 
 # A left and a right operator, by number.

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
-from pytest_msdump.core.model.graph import Operator, OperatorGraph, OriginOutput
+from pytest_msdump.core import ports
+from pytest_msdump.core.errors import nearest
+from pytest_msdump.core.facts.operators import PASSING_TYPES, QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
+from pytest_msdump.core.matching.kinds import is_weight
+from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.model.describe import listed
+from pytest_msdump.core.model.dump import Dump, Operator, OperatorGraph, OriginOutput
 from pytest_msdump.core.model.report import NetworkOperator
+from pytest_msdump.core.model.tensor import Pairing
+from pytest_msdump.core.text import Message, say
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +159,181 @@ def network_of(graph: OperatorGraph) -> tuple[NetworkOperator, ...]:
         for group in group_operators(graph)
         for operator in group.operators
     )
+
+
+# Whether the rule files that were given are those which a pair of dumps needs.
+
+# By the reader that knew a dump.
+_KIND_OF_READER = {
+    "ascend": "device",
+    "converted": "device",
+    "npy-folder": "original",
+    "npy-file": "original",
+    "npy-tree": "original",
+    "npz": "original",
+    "safetensors": "original",
+    "torch-file": "original",
+    "proto-folder": "original",
+}
+
+_FLAGS = {
+    "model": "the model's JSON (--msdump-fusion)",
+    "quant": "the quantisation rules of AMCT (--msdump-quant-fusion)",
+    "close": "the JSON of the model compiled with fusion off (--msdump-close-fusion)",
+}
+
+# The vendor's table of what can be compared with what: (left, right) → sets of rule files, any of which will do; the
+# first is the one to recommend. An Ascend dump is "device", one of Caffe, TensorFlow or ONNX "original".
+_NEEDED: Mapping[tuple[str, str], Sequence[frozenset[str]]] = {
+    ("device", "original"): [frozenset({"model"})],
+    ("quantised device", "original"): [frozenset({"model", "quant"})],
+    ("quantised original", "original"): [frozenset({"quant"})],
+    ("quantised device", "quantised original"): [frozenset({"model"})],
+    ("device", "quantised original"): [frozenset({"model"})],
+    ("device", "device"): [frozenset(), frozenset({"model", "close"})],
+    ("quantised device", "quantised device"): [frozenset(), frozenset({"model", "close"})],
+}
+
+_SHOWN = {
+    "device": "an Ascend dump",
+    "original": "an original model's dump",
+    "other": "a dump",
+    "quantised device": "a quantised Ascend dump",
+    "quantised original": "a quantised original model's dump",
+    "quantised other": "a quantised dump",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DumpKind:
+    """What wrote a dump, as far as its index says."""
+
+    family: str
+    quantised: bool = False
+
+    @property
+    def label(self) -> str:
+        """E.g. ``"quantised device"``."""
+        return f"quantised {self.family}" if self.quantised else self.family
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One line about rule files; `is_wrong` for a wrong file, not for one that is not given but would help."""
+
+    sentence: str
+    is_wrong: bool
+
+
+def kind_of(dump: Dump) -> DumpKind:
+    """Return what wrote a dump, by its reader and its index."""
+    # One text of all names: a dump has many, and each fragment would be sought in each of them.
+    labels = "\n".join({ref.key.op.label for ref in dump.refs})
+    quantised = (
+        any(fragment in labels for fragment in SURE_QUANTISED_FRAGMENTS)
+        or not QUANT_TYPES.isdisjoint({ref.key.op.op_type for ref in dump.refs})
+        or any(ref.source.name.endswith(".quant") for ref in dump.refs)
+    )
+    return DumpKind(_KIND_OF_READER.get(dump.reader, "other"), quantised)
+
+
+def rules_for(left: Dump, right: Dump, rules: FusionRules) -> Advice | None:
+    """Say in one line which rule files two dumps need, when others or none were given; ``None`` when all is well."""
+    if not rules.given and not {left.reader, right.reader} <= _KIND_OF_READER.keys():
+        return None
+    ours, theirs = kind_of(left), kind_of(right)
+    needed = _NEEDED.get((ours.label, theirs.label), [frozenset()])
+    pair = _SHOWN[ours.label] + " against " + _SHOWN[theirs.label].replace("'s dump", "'s")
+    if wrong := _wrong(ours, theirs, rules):
+        return Advice(f"{wrong}; {pair} needs {_listed(needed)}", True)
+    if strange := _strange(left, right, rules):
+        return Advice(
+            f"{strange}; is it another model's? {pair} needs {_listed(needed)}, of the model that was run", True
+        )
+    if needed[0] - rules.given and left.refs and right.refs:
+        return Advice(f"{pair} needs {_listed(needed)}; without it, tensors are paired by map and name only", False)
+    return None
+
+
+def _wrong(ours: DumpKind, theirs: DumpKind, rules: FusionRules) -> str:
+    """Say which file cannot serve these kinds of dumps."""
+    model, quant, close = (graph and graph.source for graph in (rules.model, rules.quant, rules.close))
+    both_device = ours.family == theirs.family == "device"
+    cases = (
+        (close and not model, f"{close} cannot be used alone"),
+        (close and quant, f"{close} and {quant} cannot be used together"),
+        (close and theirs.family == "original", f"{close} is of no use here: the right side is not an Ascend dump"),
+        (model and not close and both_device, f"{model} alone leads to an original model, and the right is not one"),
+        (quant and ours.family == "device" and not model, f"{quant} alone does not describe an Ascend dump"),
+        (quant and theirs.quantised, f"{quant} leads to a model before quantisation, and the right side is quantised"),
+    )
+    return next((sentence for applies, sentence in cases if applies), "")
+
+
+def _strange(left: Dump, right: Dump, rules: FusionRules) -> str:
+    """Say which file knows nothing of the names that it is to explain."""
+    sides = [(rules.base, left, "left")]
+    if rules.close is not None:
+        sides.append((rules.close, right, "right"))
+    for graph, dump, side in sides:
+        if graph is None or not dump.refs:
+            continue
+        book = ports.load("pytest_msdump.core.matching.fused:NameBook")(graph.names)
+        if not any(book.candidates(ref.key.op) for ref in dump.refs):
+            return f"{graph.source} knows no operator of the {side} side"
+    if rules.model is not None and rules.quant is not None:
+        known = set(rules.quant.names)
+        if not any(known.intersection((operator.name, *operator.originals)) for operator in rules.model.operators):
+            return f"{rules.quant.source} knows no operator that {rules.model.source} was made of"
+    return ""
+
+
+def _listed(needed: Sequence[frozenset[str]]) -> str:
+    return ", or ".join(
+        " and ".join(_FLAGS[name] for name in _FLAGS if name in files) or "no rule file" for files in needed
+    )
+
+
+# Reasons that an entry answers. With any other, the tensor is not to be compared, or an entry would not help.
+_NO_NAMESAKE = ("no_operator_of_that_name", "scope_")
+
+
+def next_entry(pairing: Pairing, left_dump: Dump) -> tuple[()] | tuple[str, str]:
+    """Return the names of the next map entry: of the pair that structure speaks for most, else of the nearest names."""
+    lefts, rights = (
+        [one for one in alone if one.why.code.startswith(_NO_NAMESAKE)]
+        for alone in (pairing.unmatched_left, pairing.unmatched_right)
+    )
+    free = {one.ref.key.address: one.ref for one in reversed(rights)}
+    near = (
+        (one.ref, free[one.candidates[0]])
+        for one in lefts
+        if one.candidates
+        and one.candidates[0] in free
+        and one.ref.key.op.op_type not in PASSING_TYPES
+        and is_weight(one.ref.key.op) == is_weight(free[one.candidates[0]].key.op)
+    )
+    refs = ([one.ref for one in lefts], [one.ref for one in rights])
+    pair = next(filter(None, (suggest(*refs) for suggest in ports.bound("next_entry"))), None) or next(near, None)
+    if pair is None:
+        return ()
+    left, right = (
+        f"{key.op.label}@{key.op.at.occurrence}:{key.io}:{key.slot}" if key.op.at.occurrence else key.address
+        for key in (ref.key for ref in pair)
+    )
+    module = ports.load("pytest_msdump.core.matching.leaving:Modules")("left", left_dump).in_entry(*pair)
+    return (left, right) if module is None else (module, right.removesuffix(":output:0"))
+
+
+def selected_nothing(chosen: Selection, pairing: Pairing, dumps: Iterable[Dump]) -> Iterator[str]:
+    """Yield which globs matched no operator, where these alone left nothing to compare."""
+    others = (chosen.deselect, chosen.iteration, chosen.rank, chosen.graph)
+    if not chosen.select or any(others) or pairing.pairs or pairing.right_total or pairing.unmatched_left:
+        return
+    keys = {ref.key for dump in dumps for ref in dump.refs}
+    known = {name for key in keys for name in (key.op.label, key.op.name, key.address)}
+    for typed in chosen.select:
+        if keys and not any(fnmatchcase(name, typed) for name in known):
+            hint = nearest(typed, known)
+            some = hint if hint.startswith("did") else f"there are {listed(sorted({key.op.label for key in keys}))}"
+            yield say(Message("selected_nothing", {"glob": typed, "hint": some}))

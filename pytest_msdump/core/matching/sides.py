@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from pytest_msdump.core.matching.addresses import Address
 from pytest_msdump.core.matching.coordinates import Place, PlaceIndex, place_of, without_occurrence
 from pytest_msdump.core.matching.kinds import is_weight, kind_of
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import OperatorGraph
+from pytest_msdump.core.matching.selection import Address
+from pytest_msdump.core.model.dump import Dump, OperatorGraph
 from pytest_msdump.core.model.spellings import as_filed
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, OpKey, TensorRef, mangle
 
@@ -81,7 +80,7 @@ class Side:
         return frozenset(label[:at] for label in labels for at, sign in enumerate(label) if sign == ".")
 
     def kind(self, number: int) -> str:
-        """Return what kind of operator it is (`facts.kinds`), ``"container"``, or nothing where that is not known."""
+        """Return its kind of operator (`matching.kinds`), ``"container"``, or nothing where that is not known."""
         key = self.ops[number].key
         return "container" if key.label in self._containers else kind_of(key.op_type)
 

@@ -13,7 +13,7 @@ from pytest_msdump.core.metrics.pointwise import Places
 from pytest_msdump.core.metrics.rankings import Moduli
 from pytest_msdump.core.metrics.sums import root, scale_exponent
 from pytest_msdump.core.metrics.values import Doubles, inner
-from pytest_msdump.core.model.statistics import SliceGap
+from pytest_msdump.core.model.comparison import SliceGap
 from pytest_msdump.core.model.tensor import Sketch
 from pytest_msdump.core.text import Message
 

@@ -2,18 +2,201 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.kernel_lists import names_operator
-from pytest_msdump.core.model.tensor import OpKey
+from pytest_msdump.core.model.tensor import (
+    Coordinates,
+    OpKey,
+    SourceStack,
+    TensorKey,
+    TensorRef,
+    TensorSource,
+    TensorSpec,
+    mangle,
+)
 
 if TYPE_CHECKING:
-    from pytest_msdump.core.model.graph import Operator, OperatorGraph
     from pytest_msdump.core.model.tensor import Coordinates, Statistic, TensorRef, TensorSource
+
+# A compiled model: its operators in order, its edges, and each tensor's origin in the original model.
+
+__all__ = [
+    "ArgumentDifference",
+    "Edge",
+    "KernelArguments",
+    "Operator",
+    "OperatorGraph",
+    "OriginOutput",
+    "SourceStack",
+    "differences",
+    "file_spelling",
+    "joined_spelling",
+]
+
+_RUN = re.compile(r"[./\\ :]{2,}")
+
+
+@lru_cache(maxsize=2**16)
+def file_spelling(name: str) -> str:
+    r"""Write a name of a model as dump files have it: ``.``, ``/``, ``\``, space and ``:`` become ``_`` each.
+
+    >>> file_spelling("onnx::Conv_12/out")
+    'onnx__Conv_12_out'
+    """
+    return mangle(name).replace(":", "_")
+
+
+def joined_spelling(name: str) -> str | None:
+    """Write a name with one ``_`` for a run of such characters, as some writers do; ``None`` where there is no run.
+
+    >>> joined_spelling("onnx::Conv_12"), joined_spelling("conv__12")
+    ('onnx_Conv_12', None)
+    """
+    # Hardly any name has a run, and two underscores are found much faster.
+    if "__" not in file_spelling(name) or not _RUN.search(name):
+        return None
+    return file_spelling(_RUN.sub("_", name))
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """The source of an input: output `slot` of the operator `producer`, or a weight or network input of that name.
+
+    `occurrence` says which call of the producer it was; ``None`` for the one in the same pass of a loop, or its only
+    one. An edge without a name stands for something that was not recorded: what is behind it is not known.
+    """
+
+    producer: str
+    slot: int
+    is_parameter: bool = False
+    occurrence: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OriginOutput:
+    """What an output was in the original model: which output of which operator; no name where it has no counterpart.
+
+    A negative size in `shape` is unknown. `dtype` is that of the compiled model's output, as its JSON spells it:
+    ``"DT_FLOAT16"``.
+    """
+
+    name: str = ""
+    index: int = 0
+    memory_format: str | None = None
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator of a compiled model, or one call of a recorded one.
+
+    `name` is its true name, without the numbers of slices (``_lxslice3``), `id` its number in the model. `inputs` are
+    by slot, ``None`` where nothing is connected, or a constant; control edges are left out, since they carry no data.
+    In a recorded graph more may follow: further operators that one of the inputs came from, and operators inside of
+    this one that made its outputs. `originals` are operators of the original model that are in this one, none where the
+    compiler inserted it; with `is_multiop` it is one of several that share several of them. `l1_group` and `l2_group`
+    are ids of its fusion groups.
+
+    `host_inputs` and `host_outputs` are by slot what the tensors are in the network (a negative size is unknown;
+    ``None`` for what is no tensor and no number), `device_inputs` and `device_outputs` what they are on the device,
+    with their `memory_format`. All are empty where the graph's file lacks them. `stacks` are the calls that made it;
+    several when it stands for several operators of the program. `attributes` are as the graph's file writes them
+    (`dumps.graphs.ir` reads them): two forms of one graph are equal, whichever has more of them.
+
+    `occurrence` is which call it is, of an operator that a recorded graph has several times; `scope` the path of
+    modules that it belongs to, joined by dots, where its name does not say it; `inside` the recorded module whose call
+    contains this one. With `returns_inner` every tensor that it gave back is one that a call inside of it gave back.
+    """
+
+    name: str
+    op_type: str
+    id: int = 0
+    inputs: tuple[Edge | None, ...] = ()
+    originals: tuple[str, ...] = ()
+    outputs: tuple[OriginOutput, ...] = ()
+    is_multiop: bool = False
+    l1_group: str = ""
+    l2_group: str = ""
+    host_inputs: tuple[TensorSpec | None, ...] = ()
+    host_outputs: tuple[TensorSpec | None, ...] = ()
+    device_inputs: tuple[TensorSpec | None, ...] = ()
+    device_outputs: tuple[TensorSpec | None, ...] = ()
+    stacks: tuple[SourceStack, ...] = ()
+    attributes: str = field(default="", compare=False)
+    occurrence: int = 0
+    scope: str = ""
+    inside: str = ""
+    returns_inner: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorGraph:
+    """All operators of a compiled model, in the order of its file, each name once; or the calls of a recorded model.
+
+    The file's order is the order of execution. `source` is its name as messages show it; `notes` are sentences for the
+    header, e.g. that a name was there twice; `parameters` are true names of weights and inputs, where the file lists
+    them. `is_final` says whether it is the graph that ran: operators of an earlier one may have been renamed, fused or
+    removed since. `is_recorded` says whether a recorder wrote it, with the very names of the dump: in the order in
+    which calls ended, and a name as often as it was called.
+    """
+
+    operators: tuple[Operator, ...] = ()
+    source: str = ""
+    notes: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    is_final: bool = True
+    model: str = ""
+    is_recorded: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The operators' true names, in execution order."""
+        return tuple(operator.name for operator in self.operators)
+
+
+# Graphs since 2.0 write the type of a number beside it, older ones and arguments of kernels do not.
+_TYPED = re.compile(r"(?:U?I(?:nt)?|B?F(?:loat)?)[0-9]{1,3}\(([^()]*)\)")
+_BOOL = re.compile(r"Bool\(([01])\)")
+_TRUTH = {"0": "False", "1": "True", "false": "False", "true": "True"}
+
+
+@dataclass(frozen=True, slots=True)
+class KernelArguments:
+    """A kernel's arguments by name, as the file `source` writes them; `note` says why they cannot be read."""
+
+    source: str
+    values: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+
+
+class ArgumentDifference(NamedTuple):
+    """A value that two sides do not share: `kind` is "argument" or "attribute"; ``None`` where a side has none."""
+
+    kind: str
+    name: str
+    left: str | None
+    right: str | None
+
+
+def differences(kind: str, left: Mapping[str, str], right: Mapping[str, str]) -> Iterator[ArgumentDifference]:
+    """Yield what differs, by name; how releases write numbers and texts makes no difference."""
+    for name in sorted({*left, *right}):
+        one, other = left.get(name), right.get(name)
+        if one is None or other is None or _plain(one) != _plain(other):
+            yield ArgumentDifference(kind, name, one, other)
+
+
+def _plain(value: str) -> str:
+    text = _TYPED.sub(r"\1", _BOOL.sub(lambda match: _TRUTH[match[1]], value.replace('"', "")))
+    return _TRUTH.get(text, text) if text in ("true", "false") else "".join(text.split())
 
 
 class PartialRun(NamedTuple):
@@ -260,3 +443,115 @@ def _is_within(iteration: int, part: str) -> bool:
     if not first.isdecimal() or (dash and not last.isdecimal()) or len(first) > 18 or len(last) > 18:
         return False
     return int(first) <= iteration <= int(last or first)
+
+
+# The order of a dump's tensors.
+
+# The operator type of weights and network inputs. They are written after the step, so they have no place in it.
+PARAMETER = "Parameter"
+
+# Place and time of what has neither.
+_LISTED = (1, 0)
+_NUMBER = re.compile(r"([0-9]+)")
+
+
+def in_order(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
+    """Sort tensors as reports list them: by iteration, rank, net, graph, place, occurrence.
+
+    Within an operator inputs come before outputs, by slot. Tensors without a place follow the others of their
+    iteration, by time, then name: weights are written after the step, and the next step starts from them. Where there
+    is no time either, numbers in names count as numbers. The same files always give the same order.
+    """
+    return tuple(sorted(refs, key=_sort_key))
+
+
+def placed_by_time(refs: Iterable[TensorRef], partial: PartialRun | None = None) -> tuple[TensorRef, ...]:
+    """Place every operator by the time of its earliest output (or input) within its graph and iteration, and sort.
+
+    Parameters have no place. `partial` is a second run that wrote only some of the tensors: their operators keep the
+    places of the first run.
+    """
+    since = partial.since if partial else {}
+    placed: list[TensorRef] = []
+    runs: dict[tuple[Any, ...], dict[tuple[str, str], list[TensorRef]]] = {}
+    for ref in refs:
+        op = ref.key.op
+        if op.op_type == PARAMETER:
+            placed.append(placed_at(ref, None))
+        else:
+            operators = runs.setdefault(_run_key(op.at), {})
+            operators.setdefault((op.name, op.op_type or ""), []).append(ref)
+    for operators in runs.values():
+        times = sorted((_earliest(group, since), operator) for operator, group in operators.items())
+        for place, (_, operator) in enumerate(times):
+            placed += [placed_at(ref, place) for ref in operators[operator]]
+    return in_order(placed)
+
+
+def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None) -> TensorRef:
+    """Return the tensor with another place of its operator in the execution order, or another key as well."""
+    if ref.place == place and key is None:
+        return ref
+    # Spelled out: a dump has very many tensors, and `dataclasses.replace` takes three times as long.
+    return TensorRef(
+        key or ref.key,
+        ref.spec,
+        ref.source,
+        ref.reader,
+        place,
+        ref.line,
+        ref.overflows,
+        ref.statistics,
+        ref.sample,
+        ref.computed,
+        ref.sketch,
+        ref.placement,
+        ref.parts,
+    )
+
+
+def _earliest(group: list[TensorRef], since: Mapping[TensorSource, int]) -> int:
+    """Return the earliest time of an operator's outputs, or of its inputs where there are no others."""
+    # False sorts before True: any output wins over every input.
+    return min((ref.key.io != "output", since.get(ref.source, ref.source.timestamp or 0)) for ref in group)[1]
+
+
+def _sort_key(ref: TensorRef) -> tuple[Any, ...]:
+    key, at = ref.key, ref.key.op.at
+    iteration, *where = _run_key(at)
+    time = ref.source.timestamp or 0
+    place = (1, time) if ref.place is None else (0, *where, ref.place, _unknown_last(at.occurrence))
+    return (
+        iteration,
+        place,
+        _natural(key.op.name) if place == _LISTED else key.op.name,
+        key.op.op_type or "",
+        key.io,
+        key.slot,
+        time,
+        str(ref.source.folder),
+        ref.source.name,
+    )
+
+
+def _natural(name: str) -> tuple[list[str | tuple[int, str]], str]:
+    """Return a sort key with which ``conv2`` is before ``conv10``; numbers may be longer than `int` takes."""
+    parts: list[str | tuple[int, str]] = [*_NUMBER.split(name)]
+    for place in range(1, len(parts), 2):
+        digits = str(parts[place])
+        parts[place] = (len(digits.lstrip("0")), digits.lstrip("0"))
+    return parts, name
+
+
+def _run_key(at: Coordinates) -> tuple[Any, ...]:
+    # As `_unknown_last` has it, without a call for each: a dump has very many tensors.
+    return (
+        (at.iteration is None, at.iteration or 0),
+        (at.rank is None, at.rank or 0),
+        (at.net is None, at.net or ""),
+        (at.graph is None, at.graph or 0),
+    )
+
+
+def _unknown_last(value: int | str | None) -> tuple[bool, Any]:
+    return (value is None, 0 if value is None else value)

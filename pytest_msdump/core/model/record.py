@@ -15,16 +15,25 @@ from pytest_msdump.core.model.comparison import (
     Comparison,
     CustomResult,
     Finding,
+    Interval,
     Limits,
     Nonfinite,
+    StatisticComparison,
     Verdict,
     WorstElement,
 )
-from pytest_msdump.core.model.graph import ArgumentDifference, KernelArguments
-from pytest_msdump.core.model.numbers import plain
-from pytest_msdump.core.model.pairing import Pair, Transform
-from pytest_msdump.core.model.statistics import Interval, StatisticComparison
-from pytest_msdump.core.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef, TensorSpec
+from pytest_msdump.core.model.describe import plain
+from pytest_msdump.core.model.dump import ArgumentDifference, KernelArguments
+from pytest_msdump.core.model.tensor import (
+    Coordinates,
+    OpKey,
+    Pair,
+    SourceFrame,
+    TensorKey,
+    TensorRef,
+    TensorSpec,
+    Transform,
+)
 from pytest_msdump.core.text import Message, in_clauses
 
 __all__ = [

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pytest_msdump.core.model.pairing import Missing
 from pytest_msdump.core.model.record import Record, ReportedTensor
+from pytest_msdump.core.model.tensor import Missing
 from pytest_msdump.core.text import Message, say
 
 

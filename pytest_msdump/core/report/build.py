@@ -10,8 +10,7 @@ from pytest_msdump.core.compare.additions import with_added_report
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.compare.comparing import comparer_of, roots_of
 from pytest_msdump.core.compare.planning import Plan
-from pytest_msdump.core.matching.advice import next_entry, selected_nothing
-from pytest_msdump.core.matching.rules import combined, network_of
+from pytest_msdump.core.matching.rules import combined, network_of, next_entry, selected_nothing
 from pytest_msdump.core.model.record import Record, record_of
 from pytest_msdump.core.model.report import ReplayShare, Report
 from pytest_msdump.core.report.coverage import lacks_entries

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_msdump.core.escape import shell_line, terminal_text
 from pytest_msdump.core.facts.metrics import METRICS, RELATIVE_METRICS, ULP_METRICS
-from pytest_msdump.core.limits.judge import accepted_bounds
 from pytest_msdump.core.model.comparison import Finding, Nonfinite, Scalar
-from pytest_msdump.core.model.graph import KernelArguments
-from pytest_msdump.core.model.numbers import beside, distinct_texts, index_text, number, plain
+from pytest_msdump.core.model.describe import beside, distinct_texts, index_text, number, plain
+from pytest_msdump.core.model.dump import KernelArguments
 from pytest_msdump.core.model.record import Check, Record, ReportedTensor
 from pytest_msdump.core.model.tensor import COORDINATES, SourceFrame, mangle
 from pytest_msdump.core.report.base import tellers
@@ -350,7 +349,7 @@ def failure_text(
         lines += [line for text in others for line in hanging(text, width)]
     if rerun:
         lines += ["", say("rerun"), *(f"  {line}" for line in command(rerun, width=width - 2))]
-    if report_dir and all(accepted_bounds(record.verdict) for record in records if record.fails):
+    if report_dir and all(record.verdict.accepted_bounds for record in records if record.fails):
         lines += ["", say("accept", directory=shell_line([report_dir]))]
     return "\n".join(lines[1:])
 

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.core.compare.coverage import coverage_of
+from pytest_msdump.core.compare.assemble import coverage_of
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import shell_line

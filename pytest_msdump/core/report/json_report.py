@@ -9,7 +9,6 @@ from typing import Any
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.limits.permissions import permissions_of
-from pytest_msdump.core.model.pairing import Missing
 from pytest_msdump.core.model.record import Record, ReportedTensor
 from pytest_msdump.core.model.report import (
     Coverage,
@@ -21,7 +20,7 @@ from pytest_msdump.core.model.report import (
     Uncompared,
     UnmatchedTensor,
 )
-from pytest_msdump.core.model.tensor import COORDINATES, Coordinates
+from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, Missing
 from pytest_msdump.core.report.base import ReportKind
 from pytest_msdump.core.report.coverage import counts
 from pytest_msdump.core.report.json_forms import (

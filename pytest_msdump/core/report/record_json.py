@@ -19,10 +19,11 @@ from pytest_msdump.core.model.comparison import (
     OUTCOMES,
     CustomResult,
     Finding,
+    Interval,
+    StatisticComparison,
     Verdict,
 )
-from pytest_msdump.core.model.graph import ArgumentDifference, KernelArguments
-from pytest_msdump.core.model.pairing import Transform
+from pytest_msdump.core.model.dump import ArgumentDifference, KernelArguments
 from pytest_msdump.core.model.record import (
     AxisErrors,
     BetterFit,
@@ -38,8 +39,7 @@ from pytest_msdump.core.model.record import (
     Suspect,
     ValueCounts,
 )
-from pytest_msdump.core.model.statistics import Interval, StatisticComparison
-from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, SourceFrame, Statistics
+from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, SourceFrame, Statistics, Transform
 from pytest_msdump.core.report.comparison_json import MEASURED, UNMEASURED, comparison_of, measured_parts
 from pytest_msdump.core.report.json_forms import (
     COUNT,

@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.model.comparison import Finding
-from pytest_msdump.core.model.numbers import beside, number
+from pytest_msdump.core.model.describe import beside, number
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.tensor import COORDINATES
 from pytest_msdump.core.text import ENGLISH, Phrases

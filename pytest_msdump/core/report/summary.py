@@ -10,8 +10,8 @@ from typing import Any
 
 from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.escape import terminal_text
-from pytest_msdump.core.facts.calibration import STALE
 from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.facts.profiles import STALE
 from pytest_msdump.core.limits.permissions import permission_sentences
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report, SideInfo

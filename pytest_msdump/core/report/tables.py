@@ -11,7 +11,7 @@ from unicodedata import combining, east_asian_width
 
 from pytest_msdump.core.escape import shell_word
 from pytest_msdump.core.facts.metrics import STATISTICS
-from pytest_msdump.core.model.numbers import number, plain
+from pytest_msdump.core.model.describe import number, plain
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.tensor import Statistic
 from pytest_msdump.core.text import ENGLISH, Phrases

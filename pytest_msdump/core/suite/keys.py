@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.core.limits.policy import KnownDrift, Rule, metric_name, profile_names
-from pytest_msdump.core.matching.addresses import MapEntry
 from pytest_msdump.core.matching.coordinates import Align, parse_align
 from pytest_msdump.core.matching.pairer import ways_named
+from pytest_msdump.core.matching.selection import MapEntry
 from pytest_msdump.core.model.tensor import Coordinates
 from pytest_msdump.core.ports import offered
-from pytest_msdump.core.settings.options import OPTIONS
-from pytest_msdump.core.settings.values import (
+from pytest_msdump.core.settings.options import (
+    OPTIONS,
     finite,
     parse_count,
     parse_coverage,

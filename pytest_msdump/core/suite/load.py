@@ -13,9 +13,8 @@ from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.facts.metrics import SHORT_FORMS
 from pytest_msdump.core.limits.limits_file import LimitsFile, parse_limits
 from pytest_msdump.core.limits.policy import Policy
-from pytest_msdump.core.matching.addresses import MapEntry
 from pytest_msdump.core.matching.coordinates import Align
-from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.matching.selection import MapEntry, Selection
 from pytest_msdump.core.model.tensor import COORDINATES
 from pytest_msdump.core.ports import offered
 from pytest_msdump.core.settings.options import OPTIONS, option_words

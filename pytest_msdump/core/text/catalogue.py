@@ -10,15 +10,11 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 
-from pytest_msdump.core.text.causes import CAUSES
-from pytest_msdump.core.text.commands import COMMANDS
-from pytest_msdump.core.text.findings import FINDINGS
-from pytest_msdump.core.text.message import LANGUAGES
-from pytest_msdump.core.text.notes import NOTES
-from pytest_msdump.core.text.replay import REPLAY
-from pytest_msdump.core.text.rows import Rows, Template
+from pytest_msdump.core.text.commands import COMMANDS, REPLAY
+from pytest_msdump.core.text.findings import CAUSES, FINDINGS
+from pytest_msdump.core.text.message import LANGUAGES, Rows, Template
 from pytest_msdump.core.text.sentences import SENTENCES
-from pytest_msdump.core.text.unmatched import UNMATCHED
+from pytest_msdump.core.text.unmatched import NOTES, UNMATCHED
 
 
 def _joined(tables: tuple[Rows, ...]) -> dict[str, dict[str, Template]]:

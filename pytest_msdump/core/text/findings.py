@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_msdump.core.text.rows import read_rows
+from pytest_msdump.core.text.message import read_rows
 
 FINDINGS = read_rows(
     """
@@ -139,5 +139,83 @@ sketches_of_two_orders | sketches of tensors whose axes are in another order can
 statistics_do_not_tell | not judged, since statistics do not show it: {listed} | 统计量无法体现，因此未判定：{listed}
 shapes_not_compared | the {sides:and} table has no shapes, so shapes were not compared | {sides:and}的统计表没有形状，因此未比对形状
 zeros_added | statistics of {memory_format} include its padding: {n} zeros were added to the other side's | {memory_format} 的统计量包含其填充：已为另一侧加上 {n} 个零
+"""
+)
+
+
+# Sentences on causes: roles, why an operator has its role, how errors grow; in English and in Chinese.
+
+CAUSES = read_rows(
+    """
+# roles
+count_cause | {n} cause | {n} causes | {n} 个起因
+count_accumulated | {n} accumulated | {n} 个累积
+count_inherited | {n} inherited | {n} 个继承
+count_unknown | {n} unknown | {n} 个来源不明
+found_by | {text}; found by {source} | {text}；依据：{source}
+between_sources |  and  | 和
+by_graph | the run's own graph | 运行自身的计算图
+by_right_graph | the right side's graph | 右侧的计算图
+by_fusion | the fusion JSON | 融合规则 JSON
+by_order | execution order (no graph connects the operators) | 执行顺序（没有计算图说明算子间的连接）
+cause_line | cause  {operator} (op {place} of {operators}): {reason} | 起因  {operator}（第 {place} 个算子，共 {operators} 个）：{reason}
+more_causes | and {n} more causes; --msdump-show=all lists them | 另有 {n} 个起因；--msdump-show=all 可全部列出
+inherited_line | {n} inherited: {names} | 被 {n} 个继承：{names}
+accumulated_line | accumulated  {operator} (op {place} of {operators}): {reason} | 累积  {operator}（第 {place} 个算子，共 {operators} 个）：{reason}
+accumulated_after | {n} accumulated after it: {names} | 其后另有 {n} 个累积：{names}
+more_accumulated | and {n} more accumulated; --msdump-show=all lists them | 另有 {n} 个累积；--msdump-show=all 可全部列出
+unknown_line | unknown  {names}: {reason} | 来源不明  {names}：{reason}
+more_unknown | and {n} more reasons; --msdump-show=all lists them | 另有 {n} 种原因；--msdump-show=all 可全部列出
+without_cause | inherited  {names}: their inputs fail, and what made them is unknown (not compared or no graph) | 继承  {names}：其输入未通过，而这些输入的来源未比对，或没有计算图说明来源
+amplifying | error amplification (output error / input error): {names} | 误差放大倍数（输出误差 / 输入误差）：{names}
+grew_within | grew {step} at {operator}, still within its limit | 误差在 {operator} 处{step}，仍在阈值之内
+loose_limits | these limits are loose: the mistake may be far ahead of the first operator that fails | 阈值较宽松，真正出错的算子可能远在最先未通过的算子之前
+step_times | × {factor} | 增长 × {factor}
+step_from_equal | from 0 | 由 0 增长
+largest_growth | the largest growth is {step} at {operator} | 增长最大处为 {operator}：{step}
+short_cause | cause: {names} | 起因：{names}
+of_total_fail | {n} of {total} tensors fails | {n} of {total} tensors fail | {total} 个张量中 {n} 个未通过
+lead_cause | cause {names} | 起因 {names}
+lead_first | first {names} | 最先 {names}
+role_cause | role cause | 角色：起因
+role_accumulated | role accumulated | 角色：累积
+role_inherited | role inherited | 角色：继承
+role_unknown | role unknown | 角色：来源不明
+# why it has its role: the English stands in results.json
+why_unseen | not all of its inputs were compared: {suspects} | 其输入没有全部比对：{suspects}
+why_shared | other failing operators share an input that was not compared: {suspects} | 其他未通过的算子与它共用一个未比对的输入：{suspects}
+why_circle | it is in a loop of operators that all fail: {suspects} | 它所在的环中算子均未通过：{suspects}
+why_order | no graph connects the operators: it runs after a failing one, but may be wrong by itself | 没有计算图说明算子间的连接；它排在某个未通过的算子之后，也可能自身就有误
+why_no_order | no graph connects the operators, and nothing says in which order they ran | 没有计算图说明算子间的连接，执行顺序也未知
+why_order_jump | no graph connects the operators; the largest jump before it in execution order is {step} at {at}, still within its limit | 没有计算图说明算子间的连接；此前按执行顺序最大的跳变在 {at} 处（{step}），仍在阈值之内
+why_feeds | no graph shows its inputs | 没有计算图说明其输入
+why_earlier | its input may come from an earlier part of the run, which fails, too | 其输入可能来自运行中更早的部分，而那部分也未通过
+why_ranks | its input comes from other ranks, and some of those fail | 其输入来自其他 rank，其中有未通过的
+why_input | its input fails, and the operator that made it was not judged: {suspects} | 其输入未通过，而产生该输入的算子没有判定结论：{suspects}
+why_step | through parameters that the iteration before updated: {suspects} | 经由上一次迭代更新的参数：{suspects}
+why_before | its input fails; before that: {suspects} | 其输入未通过；在此之前：{suspects}
+why_first | the first to fail | 最先未通过
+why_passing | all of its inputs that were compared pass | 已比对的输入均通过
+why_grew | an input of it, or an operator before it, fails, too | 它的某个输入或排在其前的算子也未通过
+why_jump | it is still within its limit, but operators that take its output fail | 它仍在阈值之内，但使用其输出的算子未通过
+why_within | the error grew {step} here, still within its limit, and in small steps afterwards | 误差在该处{step}，仍在阈值之内，此后逐步增大
+why_accumulated | error grew from {start} to {end} of the limit over {n} operator; the largest step is {step} at {at} | error grew from {start} to {end} of the limit over {n} operators; the largest step is {step} at {at} | 误差经 {n} 个算子由阈值的 {start} 增至 {end}；最大的一步在 {at} 处（{step}）
+grown | its error grew {step}, from {start} to {end} of its limit | 其误差{step}，由阈值的 {start} 增至 {end}
+grown_from_equal | its error is {end} of its limit, and its inputs are equal | 其误差为阈值的 {end}，而其输入相等
+left_out | its input on the right has no partner: {names} | 它在右侧的输入没有配对：{names}
+or_before | it, or an operator before it that was not compared: {suspects} | 起因是它，或在它之前未比对的算子：{suspects}
+given_unseen | not compared: {names} | 未比对：{names}
+given_before | not compared with their values before the step: {names} | 未比对本步之前的值：{names}
+operators_before | {n} operator before {operator} | {n} operators before {operator} | {operator} 之前的 {n} 个算子
+operations_before | operations before {operator} | {operator} 之前的运算
+state_not_dumped | not dumped | 未落盘
+state_not_run | not run | 未运行
+state_no_partner | no partner | 未配对
+state_compared_in_part | compared in part | 仅部分比对
+state_not_selected | not selected | 未选中
+state_fails | fails | 未通过
+state_passes | passes | 通过
+role_because | {role}: {reason} | {role}；{reason}
+role_from | {role} from {names} | {role}（来自 {names}）
 """
 )

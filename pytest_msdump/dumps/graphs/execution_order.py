@@ -16,12 +16,18 @@ from typing import NamedTuple
 
 from pytest_msdump.core import ports
 from pytest_msdump.core.errors import ConfigError, MsdumpError
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import Operator, OperatorGraph, file_spelling, joined_spelling
-from pytest_msdump.core.model.ordering import PARAMETER, in_order, placed_at
+from pytest_msdump.core.model.dump import (
+    PARAMETER,
+    Dump,
+    Operator,
+    OperatorGraph,
+    file_spelling,
+    in_order,
+    joined_spelling,
+    placed_at,
+)
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, mangle
-from pytest_msdump.core.storage.files import read_user_file
-from pytest_msdump.core.storage.listings import folders_in, names_in
+from pytest_msdump.core.storage.files import folders_in, names_in, read_user_file
 from pytest_msdump.core.storage.locations import absolute_path
 from pytest_msdump.core.text import Message, say
 

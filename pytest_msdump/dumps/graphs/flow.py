@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias, Union
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.describe import counted, listed
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph, SourceStack
+from pytest_msdump.core.model.dump import Edge, Operator, OperatorGraph, SourceStack
 from pytest_msdump.core.model.tensor import TensorSpec
 
 

@@ -12,20 +12,106 @@ from typing import Any
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import shell_word
 from pytest_msdump.core.model.describe import listed
-from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph, OriginOutput
+from pytest_msdump.core.model.dump import Edge, Operator, OperatorGraph, OriginOutput
 from pytest_msdump.core.storage.files import read_user_file
-from pytest_msdump.dumps.graphs.json_fields import (
-    WHOLE,
-    checked,
-    document,
-    get,
-    may_hold_long_number,
-    need,
-    shown,
-    text_of,
-    whole,
-    wholes,
-)
+
+# Fields of JSON that another program wrote; what is not as it should be is one line that says where.
+
+WHOLE = re.compile(r"-?[0-9]{1,18}")
+
+# Longer ones take minutes to become an int.
+_LONGEST_NUMBER = 4000
+
+_KINDS: Mapping[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    bool: "true or false",
+    int: "a number",
+    float: "a fraction",
+    type(None): "null",
+}
+
+
+def document(data: str | bytes, source: str) -> dict[str, Any]:
+    """Read a JSON text whose top level is an object; messages call it `source`. ConfigError for anything else."""
+    text = text_of(data, source)
+    try:
+        model = json.loads(text, parse_int=_number if may_hold_long_number(text) else None)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{source}: not JSON, line {error.lineno} column {error.colno}: {error.msg}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{source}: not a model's JSON, it is nested too deeply") from error
+    except _LongNumberError as error:
+        raise ConfigError(f"{source}: not a model's JSON, it holds a number of {error} digits") from error
+    top: dict[str, Any] = checked(model, dict, source, "the top level")
+    return top
+
+
+def text_of(data: str | bytes, source: str) -> str:
+    """Decode a text that is to be JSON; ConfigError where it is not UTF-8."""
+    try:
+        return data.decode("utf-8-sig") if isinstance(data, bytes) else data
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{source}: not JSON, byte {error.start} is not UTF-8 text") from error
+
+
+class _LongNumberError(ValueError):
+    """A number of too many digits."""
+
+
+def may_hold_long_number(text: str) -> bool:
+    """Whether a number may be too long: a long run of digits fills one of these pieces."""
+    piece = _LONGEST_NUMBER // 2
+    return any(text[start : start + piece].isdigit() for start in range(0, len(text), piece))
+
+
+def _number(text: str) -> int:
+    if len(text) > _LONGEST_NUMBER:
+        raise _LongNumberError(len(text))
+    return int(text)
+
+
+def need(holder: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
+    """Return a field that must be there and of that kind; `place` is where its object is."""
+    if key not in holder:
+        raise ConfigError(f"{place}: '{key}' is missing")
+    return get(holder, key, kind, None, place)
+
+
+def get(holder: Mapping[str, Any], key: str, kind: type, default: Any, place: str) -> Any:
+    """Return a field that must be of that kind where it is there."""
+    value = holder.get(key, default)
+    return value if isinstance(value, kind) or key not in holder else checked(value, kind, place, f"'{key}'")
+
+
+def checked(value: Any, kind: type, place: str, what: str) -> Any:
+    """Return the value, which must be of that kind; messages call it `what`."""
+    if not isinstance(value, kind):
+        raise ConfigError(f"{place}: {what} is {_KINDS[type(value)]}, and must be {_KINDS[kind]}")
+    return value
+
+
+def whole(value: Any, place: str) -> int:
+    """Read a whole number of 64 bits, also one in quotes, as protobuf writes them into JSON."""
+    # A bool is an int to `isinstance`.
+    if type(value) is int and -(2**63) < value < 2**63:
+        return value
+    if isinstance(value, str) and WHOLE.fullmatch(value):
+        return int(value)
+    raise ConfigError(f"{place} is {shown(value)}, and must be a whole number of 64 bits")
+
+
+def wholes(values: Iterable[Any], place: str) -> tuple[int, ...]:
+    """Read whole numbers as `whole` does each."""
+    return tuple([whole(value, place) for value in values])
+
+
+def shown(value: object) -> str:
+    """Write a value into a message, cut where it is long."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
 
 MAX_BYTES = 512 * 2**20
 
@@ -386,3 +472,18 @@ def _peeled(needs: Mapping[str, set[str]], gives: Mapping[str, set[str]]) -> set
             if not waiting[other]:
                 ready.append(other)
     return set(waiting)
+
+
+def named_graphs(folder: Path, *, where: str) -> dict[str, Path]:
+    """Map the name of each graph in a folder of rule files to its file; `where` is the option as it is written."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder.glob("*.json")):
+        data = read_user_file(path, MAX_BYTES, want="give a folder of the JSON of compiled models")
+        for number, graph in enumerate(need(document(data, str(path)), "graph", list, str(path))):
+            place = f"{path}: graph[{number}]"
+            name = str(need(checked(graph, dict, place, "it"), "name", str, place))
+            if found.setdefault(name, path) != path:
+                raise ConfigError(f"{where}: {found[name]} and {path} both name the graph {name}; take one away")
+    if not found:
+        raise ConfigError(f"{where}: there is no rule file (*.json) with a named graph in {folder}")
+    return found

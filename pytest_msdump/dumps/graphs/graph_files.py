@@ -3,20 +3,191 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.model.graph import OperatorGraph
-from pytest_msdump.core.model.tensor import Coordinates
+from pytest_msdump.core.model.dump import Operator, OperatorGraph
+from pytest_msdump.core.model.tensor import Coordinates, TensorSpec
 from pytest_msdump.core.storage.files import read_user_file
 from pytest_msdump.core.text import Message, say
 from pytest_msdump.dumps.graphs.execution_order import GRAPH_NAME
-from pytest_msdump.dumps.graphs.ge_model import parse_model
-from pytest_msdump.dumps.graphs.ge_text import parse_ge_onnx, parse_ge_proto
+from pytest_msdump.dumps.graphs.ge_model import READ_ATTRIBUTES, is_of_type, model_graph, parse_model
 from pytest_msdump.dumps.graphs.ir import parse_ir
+from pytest_msdump.dumps.graphs.ir_types import dtype_name
 from pytest_msdump.dumps.graphs.ms_pb import parse_pb
+from pytest_msdump.dumps.graphs.text_proto import Schema, parse_text
+
+# Graphs that GE, the compiler of Ascend models, writes as text: ``ge_proto_*.txt`` and ``ge_onnx_*.pbtxt``.
+#
+# They are the same graph: the first in GE's own structure, which the JSON of a compiled model has too, the second as an
+# ONNX model whose operator types begin with ``ge:`` and whose attributes hold what ONNX has no field for.
+#
+# References
+# ----------
+# CANN documentation, environment variables ``DUMP_GE_GRAPH``, ``DUMP_GRAPH_LEVEL`` and ``DUMP_GRAPH_PATH``; the public
+# sources of GE's graph writer, which name the attributes.
+
+_LIST = Schema(dict.fromkeys("sifb"), frozenset("sifb"))
+_VALUE = Schema({**dict.fromkeys("sifb"), "list": _LIST})
+_ATTR = Schema(
+    {"key": None, "value": _VALUE},
+    is_wanted=lambda attr: attr.get("key") in READ_ATTRIBUTES or is_of_type(attr.get("key")),
+)
+_SHAPE = Schema({"dim": None}, frozenset({"dim"}))
+_DESC = Schema({"dtype": None, "layout": None, "shape": _SHAPE, "attr": _ATTR}, frozenset({"attr"}))
+_OP_LISTS = frozenset({"input", "attr", "input_desc", "output_desc"})
+_OP = Schema(
+    {"name": None, "type": None, "id": None, "input": None, "attr": _ATTR, "input_desc": _DESC, "output_desc": _DESC},
+    _OP_LISTS,
+)
+_GE_MODEL = Schema({"graph": Schema({"op": _OP}, frozenset({"op"}))}, frozenset({"graph"}))
+
+# One of `input_desc_dtype:0`, `output_desc_origin_shape:1`, ….
+_DESC_ATTRIBUTE = re.compile(
+    r"(?P<io>input|output)_desc_(?P<what>dtype|shape|layout|origin_shape|origin_layout):(?P<slot>[0-9]{1,4})"
+)
+_ONNX_ID = "id"
+_ONNX_SUBGRAPH = "graph"
+_ONNX_ATTRIBUTE = Schema(
+    {"name": None, "i": None, "s": None, "ints": None, "strings": None, "type": None},
+    frozenset({"ints", "strings"}),
+    lambda attribute: _is_used(attribute.get("name")),
+)
+_ONNX_NODE = Schema(
+    {"name": None, "op_type": None, "input": None, "attribute": _ONNX_ATTRIBUTE}, frozenset({"input", "attribute"})
+)
+_ONNX_GRAPH = Schema({"node": _ONNX_NODE}, frozenset({"node"}))
+_ONNX_MODEL = Schema({"graph": _ONNX_GRAPH})
+# A subgraph is an attribute of a node that stands for it.
+_ONNX_ATTRIBUTE.fields["g"] = _ONNX_GRAPH
+
+_TYPE_PREFIX = "ge:"
+_TRUTHS = frozenset({"_datadump_is_multiop"})
+_OF_FORMATS = {"origin_layout": "origin_format"}
+_LISTS = frozenset({"INTS", "STRINGS"})
+_DT = "DT_"
+_RENAMED = {"bf16": "bfloat16"}
+
+
+def parse_ge_proto(text: str, *, source: str) -> OperatorGraph:
+    """Read a graph in GE's own structure, a whole ``ge_proto_*.txt``; ConfigError where it is none, or cut off."""
+    return _graph(parse_text(text, _GE_MODEL, source=source), source)
+
+
+def parse_ge_onnx(text: str, *, source: str) -> OperatorGraph:
+    """Read a graph that GE wrote as an ONNX model: as `parse_ge_proto`, for a ``ge_onnx_*.pbtxt``."""
+    model = parse_text(text, _ONNX_MODEL, source=source)
+    ops = [_op(node) for node in _onnx_nodes(model)]
+    return _graph({"graph": [{"op": ops}]} if ops else {}, source)
+
+
+def _is_used(name: object) -> bool:
+    return isinstance(name, str) and (
+        name in READ_ATTRIBUTES or name in (_ONNX_ID, _ONNX_SUBGRAPH) or _DESC_ATTRIBUTE.fullmatch(name) is not None
+    )
+
+
+def _graph(model: Mapping[str, Any], source: str) -> OperatorGraph:
+    if "graph" not in model:
+        raise ConfigError(f"{source}: not a graph of GE, there is none in it")
+    for graph in model["graph"]:
+        graph.setdefault("op", [])
+    graph = model_graph(model, source=source)
+    entries = {op["name"]: op for part in model["graph"] for op in reversed(part["op"])}
+    return replace(graph, operators=tuple(_described(op, entries.get(op.name, {})) for op in graph.operators))
+
+
+def _described(operator: Operator, entry: Mapping[str, Any]) -> Operator:
+    inputs, outputs = entry.get("input_desc", []), entry.get("output_desc", [])
+    return replace(
+        operator,
+        host_inputs=tuple(map(_on_host, inputs)),
+        host_outputs=tuple(map(_on_host, outputs)),
+        device_inputs=tuple(map(_on_device, inputs)),
+        device_outputs=tuple(map(_on_device, outputs)),
+    )
+
+
+def _on_host(desc: Mapping[str, Any]) -> TensorSpec:
+    """Return what the tensor was before the compiler chose a memory format."""
+    attributes = {attr["key"]: attr.get("value", {}) for attr in desc.get("attr", [])}
+    layout = attributes.get("origin_format", {}).get("s") or desc.get("layout")
+    origin = attributes.get("origin_shape")
+    sizes = origin.get("list", {}).get("i", []) if origin is not None else desc.get("shape", {}).get("dim", [])
+    return TensorSpec(dtype=_dtype(desc), shape=_sizes(sizes), memory_format=_text(layout))
+
+
+def _on_device(desc: Mapping[str, Any]) -> TensorSpec:
+    return TensorSpec(
+        dtype=_dtype(desc), shape=_sizes(desc.get("shape", {}).get("dim", [])), memory_format=_text(desc.get("layout"))
+    )
+
+
+def _dtype(desc: Mapping[str, Any]) -> str | None:
+    name = str(desc.get("dtype", "")).removeprefix(_DT).lower()
+    return dtype_name(_RENAMED.get(name, name))
+
+
+def _sizes(sizes: list[Any]) -> tuple[int, ...] | None:
+    return tuple(sizes) if all(isinstance(size, int) for size in sizes) else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _onnx_nodes(model: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """List the operators, those of subgraphs behind those of the graph."""
+    waiting = [model.get("graph", {})]
+    for graph in waiting:
+        for node in graph.get("node", []):
+            inner = [attribute["g"] for attribute in node.get("attribute", []) if "g" in attribute]
+            waiting += inner
+            if not inner:
+                yield node
+
+
+def _op(node: Mapping[str, Any]) -> dict[str, Any]:
+    attributes = {attribute["name"]: attribute for attribute in node.get("attribute", [])}
+    op: dict[str, Any] = {key: node[key] for key in ("name", "input") if key in node}
+    if "op_type" in node:
+        op["type"] = str(node["op_type"]).removeprefix(_TYPE_PREFIX)
+    op["id"] = attributes.get(_ONNX_ID, {}).get("i", 0)
+    read = sorted(READ_ATTRIBUTES & attributes.keys())
+    op["attr"] = [{"key": name, "value": _value(attributes[name])} for name in read]
+    for io in ("input", "output"):
+        op[f"{io}_desc"] = list(_descs(io, attributes))
+    return op
+
+
+def _descs(io: str, attributes: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    found: dict[int, dict[str, Mapping[str, Any]]] = {}
+    for name, attribute in attributes.items():
+        match = _DESC_ATTRIBUTE.fullmatch(name)
+        if match and match["io"] == io:
+            found.setdefault(int(match["slot"]), {})[match["what"]] = attribute
+    for slot in range(max(found, default=-1) + 1):
+        of_slot = found.get(slot, {})
+        desc: dict[str, Any] = {what: of_slot[what].get("s", "") for what in ("dtype", "layout") if what in of_slot}
+        desc["shape"] = {"dim": of_slot.get("shape", {}).get("ints", [])}
+        desc["attr"] = [
+            {"key": _OF_FORMATS.get(what, what), "value": _value(of_slot[what])}
+            for what in ("origin_shape", "origin_layout")
+            if what in of_slot
+        ]
+        yield desc
+
+
+def _value(attribute: Mapping[str, Any]) -> dict[str, Any]:
+    if attribute.get("type") in _LISTS or "ints" in attribute or "strings" in attribute:
+        return {"list": {"i": attribute.get("ints", []), "s": attribute.get("strings", [])}}
+    value = {key: attribute[key] for key in ("s", "i") if key in attribute}
+    # ONNX has no truth values.
+    return {"b": bool(value.get("i"))} if attribute["name"] in _TRUTHS else value
+
 
 # The rank, net and number of a graph, and the graph; a coordinate that is not set stands for every value.
 PlacedGraph = tuple[Coordinates, OperatorGraph]

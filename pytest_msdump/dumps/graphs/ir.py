@@ -16,7 +16,7 @@ from functools import cache
 from io import BytesIO, TextIOWrapper
 
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.model.graph import OperatorGraph
+from pytest_msdump.core.model.dump import OperatorGraph
 from pytest_msdump.dumps.graphs.flow import CONSTANT, MONAD, Constant, FlowNode, FlowWeight, Of, Operand, operator_graph
 from pytest_msdump.dumps.graphs.ir_types import device_types, host_types, is_device, members, separators
 from pytest_msdump.dumps.graphs.source_lines import FrameReader

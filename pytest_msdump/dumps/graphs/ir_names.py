@@ -18,9 +18,7 @@ from typing import NamedTuple
 from pytest_msdump.core.facts.memory_formats import may_be_padded
 from pytest_msdump.core.facts.operators import VIEW_TYPES
 from pytest_msdump.core.model.describe import listed
-from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import Operator, OperatorGraph
-from pytest_msdump.core.model.ordering import PARAMETER, in_order
+from pytest_msdump.core.model.dump import PARAMETER, Dump, Operator, OperatorGraph, in_order
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
 from pytest_msdump.core.text import Message, say
 from pytest_msdump.dumps.graphs.execution_order import GraphId, find_irs, graph_of, has_times, order_of

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.model.graph import OperatorGraph
+from pytest_msdump.core.model.dump import OperatorGraph
 from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.graphs import flow
 from pytest_msdump.dumps.graphs.source_lines import FrameReader

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 
-from pytest_msdump.core.model.graph import Operator, OperatorGraph
+from pytest_msdump.core.model.dump import Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import SourceFrame, SourceStack
 
 _CANDIDATE = "Corresponding "

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump import cli
+from pytest_msdump.core.report.json_report import read_json
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "howto" / "from-msaccucmp.md"
@@ -143,7 +144,7 @@ def in_shell(line: str, folder: Path) -> Ran:
 
 def report(folder: Path) -> dict:
     (file,) = folder.rglob("results.json")
-    return json.loads(file.read_text())
+    return read_json(file)
 
 
 def same_report(old: Ran, new: Ran) -> None:

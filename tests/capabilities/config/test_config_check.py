@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from pytest_msdump.capabilities.config import new
+from pytest_msdump.capabilities.config import command
 from pytest_msdump.capabilities.config.check import check_config
+from pytest_msdump.capabilities.config.command import around_step, new_config, script_lines
 from pytest_msdump.capabilities.config.finding import (
     REFUSED,
     Setting,
@@ -18,7 +19,6 @@ from pytest_msdump.capabilities.config.finding import (
     would_dump,
 )
 from pytest_msdump.capabilities.config.keys import MODES
-from pytest_msdump.capabilities.config.new import around_step, new_config, script_lines
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.kernel_lists import chosen
 from pytest_msdump.core.text import ENGLISH, plain_text
@@ -40,7 +40,7 @@ ABSENT = object()
 def explain(document, setting):
     return [
         (key, ENGLISH.of(value if not isinstance(value, str) else plain_text(value)), ENGLISH.of(meaning))
-        for key, value, meaning in new.explain(document, setting)
+        for key, value, meaning in command.explain(document, setting)
     ]
 
 

@@ -11,8 +11,7 @@ import pytest
 from dump_builder import write_reference
 
 from pytest_msdump import cli
-from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.compare.opening import index, open_logical
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from pytest_msdump.capabilities.compat import inplace_layer_process
-from pytest_msdump.capabilities.convert.prototxt import rewire, rewire_file
+from pytest_msdump.capabilities.convert.prototxt_command import rewire, rewire_file
 from pytest_msdump.cli import main
 from pytest_msdump.core.errors import ConfigError, DumpNotFoundError
 

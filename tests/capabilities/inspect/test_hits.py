@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump.capabilities.inspect.hits import hits_of_change, hits_of_contents, parse_settings, ranges_of
+from pytest_msdump.capabilities.inspect.checks import hits_of_change, hits_of_contents, parse_settings, ranges_of
 from pytest_msdump.capabilities.overflow.contents import change, contents
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.errors import ConfigError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_msdump.capabilities.inspect.hits import parse_settings
+from pytest_msdump.capabilities.inspect.checks import parse_settings
 from pytest_msdump.core.errors import ConfigError, UnknownNameError
 from pytest_msdump.core.facts.checks import ACTIVATIONS, CHECKS, QUANTITIES
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_msdump.capabilities.inspect.hits import is_training, is_weight, targets_of
+from pytest_msdump.capabilities.inspect.checks import is_training, is_weight, targets_of
 from pytest_msdump.core.model.tensor import OpKey, TensorKey
 
 

@@ -17,10 +17,9 @@ from pytest_msdump.capabilities.vendor_tables.table import (
     titles_of,
     vendor_table,
 )
-from pytest_msdump.core.model.pairing import Missing
 from pytest_msdump.core.model.record import ReportedTensor
 from pytest_msdump.core.model.report import NetworkOperator, Report, SideInfo, UnmatchedTensor
-from pytest_msdump.core.model.tensor import Coordinates
+from pytest_msdump.core.model.tensor import Coordinates, Missing
 from pytest_msdump.core.report.base import write_kind
 from pytest_msdump.core.report.record_json import from_json
 from pytest_msdump.core.text import Message, plain_text, say
