@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from pytest_msdump.causes.told import role_line
+from pytest_msdump.causes.summarised import role_line
 from pytest_msdump.core.compare.align import align
 from pytest_msdump.core.compare.opening import open_logical, open_view
 from pytest_msdump.core.compare.planning import Plan

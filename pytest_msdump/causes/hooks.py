@@ -3,7 +3,7 @@
 STAGES = {
     "reported": ("pytest_msdump.causes.localise:with_causes", "network"),
     "next_entry": "pytest_msdump.causes.steps:entry_by_structure",
-    "told": ("pytest_msdump.causes.told:CausesTold", "notable"),
+    "summarised": ("pytest_msdump.causes.summarised:SummarisedCauses", "notable"),
 }
 
 OFFERS = {"bundle": "pytest_msdump.causes.bundling"}

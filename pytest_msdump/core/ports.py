@@ -399,7 +399,7 @@ class Reported(Protocol):
     """Stage ``reported``: adds roles and parts to a whole report.
 
     Its condition is ``"network"`` (two dumps, not two files), or empty. What it says is printed by a class of the stage
-    ``told``, a `core.report.base.Teller`, whose condition is ``"notable"`` (something fails, or was localised).
+    ``summarised``, a `core.report.base.Summariser`; its condition is ``"notable"`` (something fails, or was localised).
 
     Its condition is ``"network"``: the left side is no single file; or empty.
 

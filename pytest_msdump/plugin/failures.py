@@ -13,7 +13,7 @@ from _pytest._io import TerminalWriter
 
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.model.record import Record
-from pytest_msdump.core.report.base import tellers
+from pytest_msdump.core.report.base import summarisers
 from pytest_msdump.core.report.shown import choose_shown, short_reason
 from pytest_msdump.core.report.tables import filled
 from pytest_msdump.core.text import Phrases
@@ -78,7 +78,7 @@ def _with_role(
         place = ReprFileLocation(place.path, place.lineno, short_reason(failing, say))
     if lines:
         # First lines of all records, then second ones; each line once.
-        lines_of = (teller.record_lines(record, say) for record in failing for teller in tellers())
+        lines_of = (teller.record_lines(record, say) for record in failing for teller in summarisers())
         above = dict.fromkeys(line for row in zip_longest(*lines_of) for line in row if line)
         text = "".join([*(f"{line}\n" for one in above for line in filled(one, writer.fullwidth)), *lines])
         lines = [_coloured(text, writer, say)]

@@ -115,6 +115,21 @@ def test_a_stage_that_makes_a_verdict_better_is_refused(folder: Path, stage: str
     assert "owners made pass of fail" in (ran.stdout + ran.stderr).replace("\n", " ")
 
 
+def test_a_stage_that_drops_a_pair_is_refused(folder: Path) -> None:
+    np.save(folder / "left/fc.npy", np.ones(3, "f4"))
+    np.save(folder / "right/fc.npy", np.ones(3, "f4"))
+    drops = """
+from dataclasses import replace
+STAGES = {"paired": "owners:fewer"}
+def fewer(pairing, dumps):
+    return replace(pairing, pairs=pairing.pairs[:-1]), {}
+"""
+    install(folder, drops)
+    ran = msdump(folder, "compare", "left", "right")
+    assert ran.returncode == 4
+    assert "owners changed which tensors meet" in ran.stderr.replace("\n", " ")
+
+
 @pytest.mark.parametrize("stage", ["excused", "measured", "road"])
 def test_what_measures_and_judges_is_not_open_to_strangers(folder: Path, stage: str) -> None:
     install(folder, CLEARING % (stage, "judged"))

@@ -10,7 +10,7 @@ from report import samples
 from report.test_reporting_failure import a_report, overflowed
 
 from pytest_msdump.causes.reasons import reason_of, reason_text
-from pytest_msdump.causes.told import role_line, role_lines
+from pytest_msdump.causes.summarised import role_line, role_lines
 from pytest_msdump.core.model.record import RoleReason, Suspect
 from pytest_msdump.core.report.failure import failure_text, one_line
 from pytest_msdump.core.report.record_json import from_json

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_msdump.core.matching.selection import MapEntry
     from pytest_msdump.core.model.dump import Dump
     from pytest_msdump.core.model.report import Report
-    from pytest_msdump.core.model.tensor import Pair
+    from pytest_msdump.core.model.tensor import Pair, Pairing
 
 # By stage: what a session's users add, each with its name in messages.
 Hooks: TypeAlias = Mapping[str, Sequence[tuple[str, Callable[..., Any]]]]
@@ -89,6 +89,22 @@ def with_added_notes(record: Record, pair: Pair, hooks: Hooks) -> Record:
             findings = (*record.verdict.findings, Finding(outcome, plain_text(text)))
             record = replace(record, verdict=verdict_from(findings, record.verdict.would_pass))
     return record
+
+
+# What of a pairing is no addition to a pair.
+_MEETING = ("unmatched_left", "unmatched_right", "missing", "right_total", "right_paired", "lost_outputs")
+
+
+def with_added_to_pairs(
+    step: ports.Step, pairing: Pairing, dumps: Mapping[str, Dump]
+) -> tuple[Pairing, Mapping[str, tuple[str, ...]]]:
+    """Return what one capability makes of a pairing; ClearedVerdictError where other tensors meet in it than before."""
+    new, said = step.function(pairing, dumps)
+    met, meeting = ([(pair.left.key, pair.right.key) for pair in each.pairs] for each in (pairing, new))
+    if met != meeting or any(getattr(pairing, name) != getattr(new, name) for name in _MEETING):
+        name = f"capability {step.capability}"
+        raise ClearedVerdictError(f"{name} changed which tensors meet; the stage paired may add to pairs alone")
+    return new, said
 
 
 # What decides the exit code beside the records.

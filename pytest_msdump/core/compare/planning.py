@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.core import ports
-from pytest_msdump.core.compare.additions import NO_HOOKS, Hooks, added_entries, with_added_limits
+from pytest_msdump.core.compare.additions import NO_HOOKS, Hooks, added_entries, with_added_limits, with_added_to_pairs
 from pytest_msdump.core.compare.assemble import side_info
 from pytest_msdump.core.compare.opening import index, logical_shape
 from pytest_msdump.core.compare.run_origins import (
@@ -209,7 +209,7 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
     conditions = {"golden" if runs else "", "several" if len(left.refs) + len(right.refs) > _TWO_FILES else ""}
     for step in ports.steps("paired"):
         if step.is_met(conditions):
-            pairing, said_of = step.function(pairing, {"left": left, "right": right, **runs})
+            pairing, said_of = with_added_to_pairs(step, pairing, {"left": left, "right": right, **runs})
             runs = {name: _noted(dump, said_of.get(name, ())) for name, dump in runs.items()}
     policy = with_added_limits(suite.policy, pairing.pairs, hooks)
     suite = suite if policy is suite.policy else replace(suite, policy=policy)

@@ -47,8 +47,8 @@ class ReportKind(ABC):
         """
 
 
-class Teller:
-    """What a capability says of failures, beside the core: a row ``told`` of ``STAGES`` names the class."""
+class Summariser:
+    """What a capability says of failures, beside the core: a row ``summarised`` of ``STAGES`` names the class."""
 
     def record_lines(self, record: Record, say: Phrases) -> Sequence[str]:  # noqa: ARG002 - for those that say something
         """Return lines for the heading of a failing tensor; they are wrapped."""
@@ -68,9 +68,9 @@ class Teller:
 
 
 @cache
-def tellers(*, is_notable: bool = True) -> tuple[Teller, ...]:
+def summarisers(*, is_notable: bool = True) -> tuple[Summariser, ...]:
     """Return those of all capabilities, in order; some only where something fails or a network was localised."""
-    return tuple(make() for make in bound("told", ("", "notable") if is_notable else ("",)))
+    return tuple(make() for make in bound("summarised", ("", "notable") if is_notable else ("",)))
 
 
 class RunReport:

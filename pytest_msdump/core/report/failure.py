@@ -12,7 +12,7 @@ from pytest_msdump.core.model.describe import beside, distinct_texts, index_text
 from pytest_msdump.core.model.dump import KernelArguments
 from pytest_msdump.core.model.record import Check, Record, ReportedTensor
 from pytest_msdump.core.model.tensor import COORDINATES, SourceFrame, mangle
-from pytest_msdump.core.report.base import tellers
+from pytest_msdump.core.report.base import summarisers
 from pytest_msdump.core.report.json_forms import encode
 from pytest_msdump.core.report.tables import (
     columns,
@@ -429,7 +429,7 @@ def _heading(record: Record, run: tuple[int, bool], width: int, say: Phrases) ->
     rest += [part for text in _made_by(record, say) for part in pieces(terminal_text(text), width - len(indent))]
     told = [
         line
-        for teller in tellers(is_notable=record.fails or record.role is not None)
+        for teller in summarisers(is_notable=record.fails or record.role is not None)
         for line in teller.record_lines(record, say)
     ]
     for line in [*told, *filter(None, [_local_line(record, say)])]:

@@ -12,7 +12,7 @@ from pytest_msdump.core.escape import markdown_code, shell_line
 from pytest_msdump.core.limits.permissions import permission_sentences
 from pytest_msdump.core.model.comparison import FAILING, OUTCOMES
 from pytest_msdump.core.model.report import Report, SideInfo
-from pytest_msdump.core.report.base import ReportKind, tellers
+from pytest_msdump.core.report.base import ReportKind, summarisers
 from pytest_msdump.core.report.coverage import (
     counts,
     coverage_problems,
@@ -110,7 +110,7 @@ def _failing(report: Report) -> Iterator[str]:
     accumulated = next((one for one in failing if one.role == "accumulated" and not one.causes), None)
     if accumulated is not None:
         sentences.append(f"In {roles['accumulated']} it accumulated: {markdown_code(accumulated.role_reason)}.")
-    sentences += [f"{text}." for teller in tellers() for text in teller.caveats(report, ENGLISH)]
+    sentences += [f"{text}." for teller in summarisers() for text in teller.caveats(report, ENGLISH)]
     for text in sentences:
         yield ""
         yield text

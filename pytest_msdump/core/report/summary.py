@@ -15,7 +15,7 @@ from pytest_msdump.core.facts.profiles import STALE
 from pytest_msdump.core.limits.permissions import permission_sentences
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report, SideInfo
-from pytest_msdump.core.report.base import tellers
+from pytest_msdump.core.report.base import summarisers
 from pytest_msdump.core.report.coverage import (
     COUNTED,
     counts,
@@ -115,7 +115,7 @@ def summary_lines(
     if first is not None and _may_be_rounding(first):
         lines += hanging(say("calibrate_hint"), width)
     about: Mapping[str, Any] = {"width": width, "unfolded": unfolded, "say": say}
-    told = tellers(is_notable=first is not None or bool(report.localised_by))
+    told = summarisers(is_notable=first is not None or bool(report.localised_by))
     roles = [line for teller in told for line in teller.summary_lines(report, **about)]
     place: list[str] = []
     if first is not None:

@@ -11,7 +11,7 @@ from pytest_msdump.core.model.describe import number
 from pytest_msdump.core.model.record import Check, Record
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.model.tensor import Coordinates
-from pytest_msdump.core.report.base import Teller
+from pytest_msdump.core.report.base import Summariser
 from pytest_msdump.core.report.coverage import map_entry_lines
 from pytest_msdump.core.report.shown import Label, label_of, labeller, operator_of, with_causes_first
 from pytest_msdump.core.report.tables import hanging
@@ -32,7 +32,7 @@ _LOOSE_DISTANCE, _LOOSE_COSINE = 0.05, 0.99
 _AT_ITSELF = ("first", "passing", "grew", "jump")
 
 
-class CausesTold(Teller):
+class SummarisedCauses(Summariser):
     """What is said of roles, growth and pairs that look wrong."""
 
     def record_lines(self, record: Record, say: Phrases) -> list[str]:
