@@ -401,8 +401,6 @@ class Reported(Protocol):
     Its condition is ``"network"`` (two dumps, not two files), or empty. What it says is printed by a class of the stage
     ``summarised``, a `core.report.base.Summariser`; its condition is ``"notable"`` (something fails, or was localised).
 
-    Its condition is ``"network"``: the left side is no single file; or empty.
-
     Examples
     --------
     >>> def by_owner(report, plan):
