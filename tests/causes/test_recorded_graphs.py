@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.causes.reasons import reason_of
-from pytest_msdump.causes.told import role_lines
+from pytest_msdump.causes.summarised import role_lines
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.model.dump import Edge, Operator
 from pytest_msdump.core.model.record import Record

@@ -11,7 +11,7 @@ import pytest
 from dump_builder import write_mindspore
 
 from pytest_msdump import cli
-from pytest_msdump.capabilities.inspect import command as inspect
+from pytest_msdump.capabilities.convert import one_file
 from pytest_msdump.core.compare.opening import index
 
 DATA = Path(__file__).parents[1] / "data"
@@ -369,7 +369,7 @@ def test_a_full_disk_leaves_no_text(tmp_path, capsys, monkeypatch):
         raise OSError(28, "No space left on device")
 
     np.save(tmp_path / "a.npy", np.ones(4))
-    monkeypatch.setattr(inspect, "text_bytes", full)
+    monkeypatch.setattr(one_file, "text_bytes", full)
     assert main(tmp_path / "a.npy", "--save-txt", tmp_path / "out") == 1
     assert list((tmp_path / "out").iterdir()) == []
     assert "No space left" in capsys.readouterr().err
