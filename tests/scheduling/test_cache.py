@@ -26,7 +26,7 @@ from pytest_msdump.core.suite import load_suite
 
 SIZES = [12, LARGE, 30, 7]
 # For processes of their own, which do not go by the times of files of the last seconds either.
-OLD_ENOUGH = "import pytest_msdump.capabilities.cache.cache\npytest_msdump.scheduling.cache._RACY_SECONDS = 0\n"
+OLD_ENOUGH = "import pytest_msdump.capabilities.cache.cache\npytest_msdump.capabilities.cache.cache._RACY_SECONDS = 0\n"
 
 
 @pytest.fixture
