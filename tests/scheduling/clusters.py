@@ -50,17 +50,17 @@ def reads(log: Path) -> Any:
     def happens(_worker: Any, log: str) -> Any:
         import os
 
-        from pytest_msdump.capabilities.remote import remote
+        from pytest_msdump.capabilities.remote import listings
 
-        original = remote.read_range
+        original = listings.read_range
 
         def read_range(place: Any, *words: Any, **options: Any) -> Any:
             with open(log, "a") as file:  # noqa: PTH123
                 file.write(f"{os.getpid()} {str(place).rpartition('/')[2]}\n")
             return original(place, *words, **options)
 
-        remote.read_range = read_range
-        return lambda: setattr(remote, "read_range", original)
+        listings.read_range = read_range
+        return lambda: setattr(listings, "read_range", original)
 
     return _plugin(happens, str(log))
 
