@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Set
@@ -24,6 +23,7 @@ from cases.setting import (
     numpy_start,
     without_kl,
 )
+from pytest_msdump.core.report.json_report import read_json
 
 __all__ = ["ITEM_BYTES", "all_differ", "pair", "pair1g"]
 
@@ -153,7 +153,7 @@ def all_differ(folder: Path, count: int, metrics: Set[str]) -> Callable[[str], N
 
     def check(_: str) -> None:
         path = folder / REPORT / "results.json"
-        tensors = json.loads(path.read_text("utf-8"))["tensors"] if path.exists() else []
+        tensors = read_json(path)["tensors"] if path.exists() else []
         found = [(each["elements"], each["differing"]) for each in tensors]
         if found != [(count, count)]:
             raise NotTimedError(f"{count} elements differ, but (elements, differing) is {found}")

@@ -36,4 +36,4 @@ def test_the_reader_of_the_page_keeps_the_laws(folder: Path, pytester: pytest.Py
         """
     )
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
-    result.assert_outcomes(passed=11)
+    result.assert_outcomes(passed=14)
