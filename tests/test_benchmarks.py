@@ -139,7 +139,8 @@ def test_a_comparison_that_leaves_elements_out_is_not_timed(tmp_path: Path, elem
 
     def said(elements: int, differing: int) -> None:
         metrics = {"cosine_similarity": 1.0, "kl_divergence": None}
-        report.write_text(json.dumps({"tensors": [{"elements": elements, "differing": differing, "metrics": metrics}]}))
+        tensor = {"elements": elements, "differing": differing, "metrics": metrics}
+        report.write_text(json.dumps({"schema_version": 1, "tensors": [tensor]}))
 
     said(8, 8)
     pair.all_differ(tmp_path, 8, {"cosine_similarity"})("")
