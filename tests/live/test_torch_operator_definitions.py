@@ -803,7 +803,7 @@ def test_every_definition_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("op_type", ROWS)
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_definition_is_what_a_double_precision_kernel_computes(op_type: str, data: st.DataObject) -> None:
     case = ROWS[op_type](Draw(data))

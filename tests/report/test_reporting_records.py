@@ -132,7 +132,7 @@ def test_a_comparison_survives_results_json_exactly(comparison):
         assert repr(stored.comparison.measurements[metric]) == repr(measurement)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=200)
 @given(comparison=comparisons)
 def test_what_the_file_leaves_out_of_a_record_is_filled_in_exactly(comparison):
     records = [

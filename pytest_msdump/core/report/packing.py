@@ -45,9 +45,12 @@ _AS_LEFT = ("address", "op_type", "file", "dtype", "shape", "memory_format", "tr
 _NONFINITE: Mapping[str, Any] = Nonfinite()._asdict()
 # Metrics whose 0 is an integer.
 _COUNTED = frozenset({"nonfinite_mismatch", "saturated_count", "allclose", "bitwise_mismatch"})
+_ZERO: Mapping[str, Any] = {name: 0 if name in _COUNTED else 0.0 for name in METRICS}
 # Beyond a limit: the parameters of the sentence are the keys of the finding, and mostly no detail.
 _BEYOND = ("above_limit", "below_limit")
 _OF_A_FINDING = ("metric", "value", "limit", "rule")
+# Nothing is equal to it.
+_WRITTEN = object()
 _VENDOR = ("accumulated_relative_error", "max_relative_error", "mean_relative_error")
 
 
@@ -63,13 +66,12 @@ def pack(entry: Entry, shared: dict[str, int], dumps: Callable[[Any], str]) -> E
         common["checks"] = [{key: row[key] for key in row if key != "value"} for row in entry["checks"]]
     numbers: Entry = {}
     if entry["elements"] is not None:
-        left_out_as = dict.fromkeys(metrics, 0) | _following(entry, metrics)
-        common["derived"] = [
-            name
-            for name, value in metrics.items()
-            if value == left_out_as[name] and (type(value) is int) == (name in _COUNTED)
-        ]
+        left_out_as = _ZERO | _following(entry, metrics)
+        common["derived"] = [name for name, value in metrics.items() if not _is_written(left_out_as, name, value)]
         numbers = {**_counts(entry), **_sums(entry, metrics)}
+        numbers = {
+            key: _WRITTEN if _is_written(numbers, key, entry[key]) else number for key, number in numbers.items()
+        }
         entry["metrics"] = {name: value for name, value in metrics.items() if name not in common["derived"]}
         entry["nonfinite"] = {key: value for key, value in entry["nonfinite"].items() if value != _NONFINITE[key]}
     if entry["verdict"] == "pass":
@@ -78,7 +80,7 @@ def pack(entry: Entry, shared: dict[str, int], dumps: Callable[[Any], str]) -> E
         entry["findings"] = [_packed_finding(one) for one in entry["findings"]]
     entry["left"], entry["right"] = _packed_sides(entry)
     left_out = {**_DEFAULTS, **numbers}
-    # As `_is_told` has it, for each of some fifty keys.
+    # As `_is_written` has it but for -0.0, for each of some fifty keys.
     packed = {
         key: value
         for key, value in entry.items()
@@ -89,16 +91,16 @@ def pack(entry: Entry, shared: dict[str, int], dumps: Callable[[Any], str]) -> E
     return packed
 
 
-def _is_told(left_out: Mapping[str, Any], key: str, value: Any) -> bool:
-    """Whether a key has another value than where it is left out: 1 is another one than 1.0."""
-    return key not in left_out or value != left_out[key] or type(value) is not type(left_out[key])
+def _is_written(left_out: Mapping[str, Any], key: str, value: Any) -> bool:
+    """Whether a key has another value than where it is left out: 1 is another one than 1.0, and 0.0 than -0.0."""
+    return key not in left_out or value != left_out[key] or repr(value) != repr(left_out[key])
 
 
 def _packed_finding(finding: Entry) -> Entry:
     if finding.get("code") in _BEYOND:
         usual = _usual_parameters(finding)
-        told = {key: value for key, value in finding["parameters"].items() if _is_told(usual, key, value)}
-        finding = {**finding, "parameters": told}
+        written = {key: value for key, value in finding["parameters"].items() if _is_written(usual, key, value)}
+        finding = {**finding, "parameters": written}
     return {key: value for key, value in finding.items() if key not in _OF_A_FINDING or value is not None}
 
 
@@ -205,7 +207,7 @@ def _fill_numbers(full: Entry, entry: Entry, derived: Any) -> None:
     except WrongValueError as wrong:
         raise _at("." + name, wrong) from None
     metrics = full["metrics"]
-    metrics = {name: 0 if name in _COUNTED else 0.0 for name in names} | metrics
+    metrics = {name: _ZERO.get(name, 0.0) for name in names} | metrics
     follows = _following(full, metrics)
     metrics |= {name: value for name, value in follows.items() if name in names and name not in full["metrics"]}
     full["metrics"] = {name: metrics[name] for name in METRICS if name in metrics} | metrics
