@@ -180,9 +180,9 @@ def _table(planned: Plan, parsed: argparse.Namespace, folder: Path, *, has_entri
         if (value := getattr(parsed, f"msdump_{name}", None)) is not None:
             table[name] = dict(one.split("=", 1) for one in value) if name == "align" else value
     ways = {pair.how for pair in planned.pairing.pairs}
-    if has_entries and ("scope" in ways or "graph" in ways):
+    if has_entries and not ways.isdisjoint(("scope", "graph", "structure")):
         # With entries of a map, these pair only where they are asked for.
-        table["pair_by"] = ["map", "fusion", "name", "mangled", "scope", "graph"]
+        table["pair_by"] = ["map", "fusion", "name", "mangled", "scope", "graph", "structure"]
     return table
 
 

@@ -41,7 +41,7 @@ def pair_two_files(state: PairingState, request: PairingRequest) -> None:
 
 
 # Ways that no suite with map entries has unless it asks for them, so that it compares what it compared before.
-_WITHOUT_MAP = frozenset({"scope", "graph"})
+_WITHOUT_MAP = frozenset({"scope", "graph", "structure"})
 # Two single files are paired whatever is said.
 _ALWAYS = "file"
 

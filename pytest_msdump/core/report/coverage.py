@@ -132,7 +132,7 @@ _SHOWN_REASONS = 8
 _SHOWN_TENSORS = 5
 
 # Ways of pairing that entries switch off.
-_WITHOUT_ENTRIES = ("scope", "graph")
+_WITHOUT_ENTRIES = ("scope", "graph", "structure")
 
 
 def coverage_text(report: Report, *, width: int = 80, say: Phrases = ENGLISH) -> str:
