@@ -167,6 +167,9 @@ class _Matching:
         children = [self._children(number) for number in range(2)]
         for parent, ours in children[0].items():
             theirs = children[1].get(parent, [])
+            if len(ours) != len(theirs):
+                ours, theirs = ([one for one in own if side[one].words[-1] not in PASSING]
+                                for side, own in zip(self._sides, (ours, theirs), strict=True))  # fmt: skip
             sides = ours, theirs
             numbered = [all(isinstance(side[one].words[-1], int) for one in own)
                         for side, own in zip(self._sides, sides, strict=True)]  # fmt: skip
@@ -221,7 +224,7 @@ class _Matching:
         for pair in list(self._found):
             outer = [side[number].words for side, number in zip(self._sides, pair, strict=True)]
             inside = [self._inside(number, pair) for number in range(2)]
-            if any(inside) and all(outer):
+            if any(inside) and all(any(isinstance(word, str) for word in own) for own in outer):
                 partners = [{each for each in self._found if each[number] in inside[number]} for number in range(2)]
                 norms = {any(kind_of_words(side[one].words) == "norm" for one in own)
                          for side, own in zip(self._sides, inside, strict=True)}  # fmt: skip

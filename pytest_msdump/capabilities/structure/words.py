@@ -50,9 +50,9 @@ _ALIASES = {
     "leaky relu, nonlinearity, intermediate act fn, intermediate act",
     "norm": "ln, bn, gn, layernorm, layer norm, batchnorm, batch norm, rmsnorm, rms norm, groupnorm, group norm, "
     "normalization, instancenorm",
-    "norm 1": "input layernorm, input layer norm, attention norm, attn norm, layernorm before, attention output norm, "
+    "norm 1": "input layernorm, input layer norm, layernorm before, attention output norm, "
     "attention output layernorm, attention output layer norm",
-    "norm 2": "post attention layernorm, post attention layer norm, ffn norm, layernorm after, feed forward norm, "
+    "norm 2": "post attention layernorm, post attention layer norm, layernorm after, "
     "output norm, output layernorm, output layer norm",
     "conv": "convolution",
     "linear": "fc, dense, lin, fully connected",
@@ -84,7 +84,15 @@ _BESIDE = {
     ("mlp", "linear out"): "down",
 }  # fmt: skip
 # The same of layers that are counted from 1; counted from 0 their numbers mean others.
-_COUNTED = {("mlp", "linear", "1"): ("mlp", "up"), ("mlp", "linear", "2"): ("mlp", "down")}
+_COUNTED: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("mlp", "linear", "1"): ("mlp", "up"),
+    ("mlp", "linear", "2"): ("mlp", "down"),
+}
+# Norms that are named after what they stand before, where none is named by a number.
+_NORMS: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("attention", "norm"): ("norm", "1"),
+    ("mlp", "norm"): ("norm", "2"),
+}
 _COUNTED_FROM_0 = ("mlp", "linear", "0")
 _BESIDE_WORDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     (first, *second.split()): (first, word) for (first, second), word in _BESIDE.items()
@@ -97,7 +105,9 @@ _OPERATORS = frozenset(
     {"matmul", "gemm", "add", "sub", "mul", "div", "pow", "sqrt", "erf", "cast", "gather", "slice", "concat", "cat"}
     | {"unsqueeze", "softmax", "where", "expand", "shape", "constant", "split"}
 )
-KINDS = _LINEAR | _OPERATORS | {"act", "norm", "conv", "embed", "position", "drop", "pool", "weight", "bias"}
+KINDS = (
+    (_LINEAR - {"head"}) | _OPERATORS | {"act", "norm", "conv", "embed", "position", "drop", "pool", "weight", "bias"}
+)
 # What gives out what it is given, perhaps in another shape.
 PASSING = frozenset({"flatten", "reshape", "view", "identity", "drop", "squeeze", "permute", "transpose"})
 # In which order such layers usually run, where their times are not known.
@@ -147,7 +157,10 @@ def read_names(names: Sequence[str]) -> Naming:
     parts = [_parts(name) for name in names]
     meant = [_meant([*part]) for part in parts]
     is_from_0 = any(_has(words, _COUNTED_FROM_0) for words, _ in meant)
-    found = [(words if is_from_0 else _translated(words, _COUNTED), role) for words, role in meant]
+    table = {} if is_from_0 else dict(_COUNTED)
+    if not any(_has(words, ("norm", number)) for words, _ in meant for number in ("0", "1")):
+        table.update(_NORMS)
+    found = [(_translated(words, table), role) for words, role in meant]
     named = (Named(_numbered(words), role, tuple(part)) for (words, role), part in zip(found, parts, strict=True))
     return Naming([*named], order)
 
