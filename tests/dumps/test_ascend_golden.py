@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dumps.reading import opened as open_ref
 
-from pytest_msdump.core import registry
 from pytest_msdump.core.dumps.base import index_dump
 from pytest_msdump.core.layouts.device_layout import logical
 from pytest_msdump.dumps.ascend_file import open_part, read_header
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
-READERS = registry.load("dumps", "Reader")
 ARRAYS = sorted(path.relative_to(GOLDEN).as_posix() for path in GOLDEN.glob("*/expected/**/*.npy"))
 
 # Tables of eight bits in which the vendor's decoder errs: fault 9. Our answer to them is in the tests of that fault.
@@ -55,7 +54,7 @@ def from_operator(folder, op, io, slot):
         for ref in refs_of(folder)
         if (ref.key.op.name, ref.key.io, ref.key.slot, ref.key.op.at.occurrence) == (op, io, slot, 0)
     )
-    return READERS[ref.reader].open(ref)
+    return open_ref(ref)
 
 
 def opened(path):

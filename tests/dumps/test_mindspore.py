@@ -2,25 +2,18 @@ import json
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
-from dump_builder import START, write_mindspore
+from dump_builder import START
 
-from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.base import index_dump as index
 from pytest_msdump.core.dumps.mindspore import MindSporeReader
 from pytest_msdump.core.errors import UnknownDumpFormatError
 from pytest_msdump.core.model.tensor import Coordinates
-from pytest_msdump.testing.conformance import ReaderConformance
 
 DATA = Path(__file__).parents[1] / "data"
 HAZARDS = DATA / "hazards"
 LENET = DATA / "lenet"
 RELU = "ReLU.relu-op0.0.0.{}.output.0.DefaultFormat.Float32.npy"
-SIDE_FOLDERS = {".dump_metadata", "graphs", "execution_order"}
-
-
-def index(root):
-    return index_dump(root)
 
 
 def touch(root, *names):
@@ -37,47 +30,6 @@ def coordinates(root):
 
 def tensor_files(root):
     return {path for path in root.rglob("*.npy") if path.is_file()}
-
-
-class Conformance(ReaderConformance):
-    @pytest.fixture
-    def reader(self):
-        return MindSporeReader()
-
-    def is_side_file(self, relative):
-        return bool(SIDE_FOLDERS & set(relative.parts)) or relative.name == "mapping.csv"
-
-
-class TestLenet(Conformance):
-    @pytest.fixture(params=["target", "target_bad", "target_bad2"])
-    def dump_root(self, request):
-        return LENET / request.param
-
-
-class TestHazards(Conformance):
-    @pytest.fixture(params=["bf16", "longname", "rerun_same_dir", "while_loop"])
-    def dump_root(self, request):
-        return HAZARDS / request.param
-
-
-class TestOneIteration(Conformance):
-    @pytest.fixture
-    def dump_root(self):
-        return HAZARDS / "longname" / "rank_0" / "Net" / "0" / "0"
-
-
-class TestManyCoordinates(Conformance):
-    @pytest.fixture
-    def dump_root(self, tmp_path):
-        tensors = [
-            ("Add", "Default/Add-op0", "input", 1, np.float16(3)),
-            ("Add", "Default/Add-op0", "output", 0, np.zeros((2, 0, 3))),
-            ("Parameter", "w/x.y z:0", "output", 0, np.arange(3, dtype=np.uint8)),
-        ]
-        root = tmp_path / "dump"
-        for rank, net, graph, iteration in [(0, "A", 0, 0), (0, "A", 0, 2), (0, "A", 3, 3), (1, "B", 0, 0)]:
-            write_mindspore(root, tensors, rank=rank, net=net, graph=graph, iteration=iteration)
-        return touch(root, "rank_1/B/0/0/stranger.npy", "rank_1/B/half.npy", "readme.md")
 
 
 @pytest.mark.parametrize("name", ["lenet/target", "lenet/target_bad", "lenet/target_bad2"])
@@ -268,11 +220,6 @@ def test_any_directory_of_a_tree_can_be_pointed_at(below):
     assert coordinates(root) == (0, "Lenet", 0, 0)
     assert len(index(root).refs) == 53
     assert index(root).unexplained == ()
-
-
-def test_the_way_the_path_is_written_does_not_matter(monkeypatch):
-    monkeypatch.chdir(LENET / "target/rank_0/Lenet/0/0")
-    assert coordinates(Path()) == coordinates(Path("../0")) == (0, "Lenet", 0, 0)
 
 
 @pytest.mark.parametrize(

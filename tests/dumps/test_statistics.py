@@ -37,24 +37,7 @@ RELEASES = {
             "zero_count": 1,
         },
     ),
-    "2.3-dev": (
-        f"Max Value,Min Value,Avg Value,{COUNTS},L2 Value,MD5",
-        f"6,1,3.5,6,0,6,0,0,0,0,9.53939,{MD5}",
-        {
-            "maximum": 6,
-            "minimum": 1,
-            "mean": 3.5,
-            "count": 6,
-            "negative_count": 0,
-            "positive_count": 6,
-            "nan_count": 0,
-            "negative_inf_count": 0,
-            "positive_inf_count": 0,
-            "zero_count": 0,
-            "l2_norm": 9.53939,
-            "md5": MD5,
-        },
-    ),
+    "2.3-dev": ("L2 Value,MD5", f"9.53939,{MD5}", {"l2_norm": 9.53939, "md5": MD5}),
     "2.3 on the device": (
         "Max Value,Min Value,Avg Value,L2Norm Value,Count",
         "6,1,null,9.53939,6",
@@ -444,14 +427,6 @@ def test_no_table_is_an_error_and_each_row_is_read_or_counted(lines):
     assert len(table.rows) <= len(lines)
     assert all(only.io in ("input", "output") and 1 <= only.line <= len(lines) for only in table.rows)
     assert parse_table(f"{each}\n" for each in lines) == table or any("\n" in each or "\r" in each for each in lines)
-
-
-def test_very_many_or_long_columns_that_nobody_knows_do_not_flood_the_header():
-    table = row(",".join(map(str, range(200))) + ",7", ",".join(f"c{n}" for n in range(200)) + "," + "x" * 9000)
-    (problem,) = table.problems
-    assert problem.startswith("has columns that are not known here and are left out: c0, c1, ")
-    assert problem.endswith(" and 193 more")
-    assert len(problem) < 200
 
 
 def test_a_row_whose_operator_has_a_name_without_end_is_not_read():
