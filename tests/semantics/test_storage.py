@@ -41,11 +41,6 @@ def test_objects_are_refused_and_never_unpickled(tmp_path: Path, side: str) -> N
     assert made.exists()
 
 
-def test_nothing_is_broadcast(tmp_path: Path) -> None:
-    for left, right in (((), (3,)), ((1,), (3,)), ((3, 1), (3, 3)), ((), (1,))):
-        assert ask_arrays(tmp_path, np.ones(left), np.ones(right)).code == 1
-
-
 def test_nhwc_against_nchw_is_an_error_that_names_the_permutation(tmp_path: Path) -> None:
     nchw = values(2, 3, 4, 5)
     nhwc = nchw.transpose(0, 2, 3, 1)
