@@ -12,7 +12,7 @@ from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.errors import DumpNotFoundError
 from pytest_msdump.core.facts.metrics import LABEL_COLUMNS, STATISTICS
 from pytest_msdump.core.model.comparison import is_printed_as
-from pytest_msdump.core.model.tensor import Coordinates, TensorSpec
+from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.statistics import parse_table, read_statistics
 
 PREFIX = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape"
@@ -287,21 +287,6 @@ def test_names_with_slashes_are_true_names(tmp_path):
     write(tmp_path / "rank_0/A/0/0/statistic.csv", RUN, line("Default/Add-op0", 1))
     (only,) = read_statistics(tmp_path).rows
     assert (only.key.op.name, only.key.op.true_name) == ("Default_Add-op0", "Default/Add-op0")
-
-
-@pytest.mark.parametrize(
-    ("folder", "expected"),
-    [
-        ("rank_1/A/0/7", Coordinates(1, "A", 0, 7, 0)),
-        ("4/20260131235959/1/Model/8/0", Coordinates(1, "Model", 8, 4, 0)),
-        ("20260131235959/1/Model/8/2", Coordinates(1, "Model", 8, 2, 0)),
-        ("", Coordinates(None, None, None, 0, 0)),
-    ],
-)
-def test_coordinates_come_from_the_path(tmp_path, folder, expected):
-    write(tmp_path / folder / "statistic.csv", RUN, line("a", 1))
-    (only,) = read_statistics(tmp_path).rows
-    assert only.key.op.at == expected
 
 
 def test_tables_of_single_operators_are_named_as_their_dumps(tmp_path):

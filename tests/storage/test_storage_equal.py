@@ -13,7 +13,6 @@ from outcomes import without_run
 from plugin.suites import write_suite
 
 from pytest_msdump import assert_dumps_close, open_dump
-from pytest_msdump.capabilities.compat.msaccucmp import main as vendors
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import as_path, index, open_view
 from pytest_msdump.core.errors import MsdumpError
@@ -22,7 +21,6 @@ from pytest_msdump.record import DumpWriter
 
 DATA = Path(__file__).parents[1] / "data"
 GOLDEN = DATA / "ascend_golden"
-FUSED = GOLDEN / "a_fusion_nchw"
 GENERATIONS = sorted(path for path in (DATA / "generations").iterdir() if path.is_dir())
 DUMPS = [
     *GENERATIONS,
@@ -207,17 +205,3 @@ def test_causes_are_bundled_from_urls(put, tmp_path, monkeypatch):
         for side, url in zip(sides, urls, strict=True):
             there = there.replace(url.encode(), str(side).encode())
         assert there == here, file
-
-
-def test_the_vendors_tables_are_the_same_but_for_the_urls(put, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    left, right = FUSED / "left", FUSED / "right"
-    seen = []
-    for out, sides in (("here", (left, right)), ("there", (put(left), put(right)))):
-        words = ["-m", str(sides[0]), "-g", str(sides[1]), "-f", str(DATA / "fusion/a_fusion_nchw/fusion.json")]
-        assert vendors(["compare", *words, "-out", out]) == 1
-        assert vendors(["compare", *words, "-out", out, "-map"]) == 0
-        result, mapping = (next(Path(out).glob(f"{kind}_*.csv")).read_text("utf-8") for kind in ("result", "mapping"))
-        assert f"{sides[0]}/Conv2D." in mapping
-        seen.append([text.replace(str(sides[0]), "L").replace(str(sides[1]), "R") for text in (result, mapping)])
-    assert seen[0] == seen[1]
