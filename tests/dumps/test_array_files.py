@@ -7,15 +7,12 @@ import struct
 import zipfile
 from pathlib import Path
 
-import fsspec
 import numpy as np
 import pytest
 from dumps.reading import elements, opened
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.core.compare import opening
-from pytest_msdump.core.compare.opening import as_path
 from pytest_msdump.core.dumps.base import index_dump as index
 from pytest_msdump.core.dumps.stored_file import StoredFile
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
@@ -514,26 +511,3 @@ def test_ten_thousand_tensors_are_opened_in_a_time_that_does_not_grow_with_their
 
 
 # -- Remote ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["npz", "compressed", "safetensors", "tree"])
-def test_they_are_read_from_object_storage_like_from_a_disk(tmp_path, kind):
-    system = fsspec.filesystem("memory")
-    bucket = f"arrays-{tmp_path.name}-{kind}"
-    if kind == "tree":
-        save_tree(tmp_path / "x", ARRAYS)
-    elif kind == "safetensors":
-        tensors = {
-            name: ("F32", array.shape, array.tobytes()) for name, array in ARRAYS.items() if array.dtype == "<f4"
-        }
-        safetensors(tmp_path / "x", tensors)
-    else:
-        npz(tmp_path / "x.npz", compressed=kind == "compressed").rename(tmp_path / "x")
-    suffix = {"tree": "", "safetensors": ".safetensors"}.get(kind, ".npz")
-    system.put(str(tmp_path / "x"), f"/{bucket}/x{suffix}", recursive=True)
-    try:
-        dump = opening.index(as_path(f"memory://{bucket}/x{suffix}"))
-        found = {ref.key.op.name: elements(ref) for ref in dump.refs}
-    finally:
-        system.rm(f"/{bucket}", recursive=True)
-    assert_same(found, {name: array for name, array in ARRAYS.items() if kind != "safetensors" or array.dtype == "<f4"})

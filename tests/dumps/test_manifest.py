@@ -124,12 +124,6 @@ def test_a_damaged_manifest_is_a_note(tmp_path, text, note):
     assert dump.refs
 
 
-def test_a_manifest_that_is_not_text_is_a_note(tmp_path):
-    folder = write(tmp_path / "d")
-    (folder / "msdump.json").write_bytes(b"\xff\xfe\x00")
-    assert "msdump.json is left out: it is not text" in open_dump(folder, allow_incomplete=True).dump.notes
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (

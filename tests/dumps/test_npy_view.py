@@ -158,14 +158,6 @@ def test_float32_below_a_header_of_float16_is_read_where_a_dump_format_has_it(tm
             open_npy(path, TensorSpec(), of_mindspore=True)
 
 
-def test_permissions_of_a_whole_file_do_not_matter(tmp_path):
-    np.save(tmp_path / "a.npy", np.arange(3))
-    for mode in (0o644, 0o400):
-        (tmp_path / "a.npy").chmod(mode)
-        with open_npy(tmp_path / "a.npy", TensorSpec()) as view:
-            assert view.read(0, 3).tolist() == [0, 1, 2]
-
-
 @pytest.fixture
 def alarm():
     """Turn a hanging call into an error."""

@@ -33,13 +33,18 @@ DUMPS = [
     *(GOLDEN / "h_overflow" / case for case in ("two", "old_aicore", "aicpu")),
     GOLDEN / "g2_pb_right" / "right",
     GOLDEN / "e_convert" / "left",
+    # Archives, stored and compressed ones, and folders of plain files.
+    *(DATA / name for name in ("safetensors/all.safetensors", "safetensors/values.npz", "torch/values.npz")),
+    *(DATA / name for name in ("torch/dtypes.pt", "hooks/sglang_dumper", "hooks/debug_tree", "msprobe/gelu")),
+    DATA / "bfloat16",
 ]
 
 
 def told(value: object, root: Path | str) -> str:
     """What is known of a dump, as text, without where it is and what stands for a path."""
     text = repr(value).replace("PosixPath", "Path").replace("RemotePath", "Path")
-    return text.replace(str(root), "ROOT")
+    # The folder of a single file is above it.
+    return text.replace(str(root), "ROOT").replace(str(root).rpartition("/")[0], "ABOVE")
 
 
 def contents(ref, root: Path | str) -> str:
