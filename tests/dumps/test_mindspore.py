@@ -122,24 +122,6 @@ def test_places_are_by_the_first_output_in_time(tmp_path):
     assert places == {"Early": 0, "In": 1, "Late": 2}
 
 
-def test_known_side_files_are_neither_tensors_nor_unexplained(tmp_path):
-    touch(
-        tmp_path,
-        "rank_0/.dump_metadata/data_dump.json",
-        "rank_0/.dump_metadata/hccl.json",
-        "rank_0/graphs/ms_output_trace_code_graph_0.ir",
-        "rank_0/execution_order/ms_execution_order_graph_0.csv",
-        "rank_0/hccl.json",
-        "rank_0/Net/0/0/statistic.csv",
-        "rank_0/Net/0/0/mapping.csv",
-        "rank_0/Net/0/0/ReLU.Default_ReLU-op0.json",
-        f"rank_0/Net/0/0/{RELU.format(5)}",
-    )
-    dump = index(tmp_path)
-    assert len(dump.refs) == 1
-    assert dump.unexplained == ()
-
-
 def test_what_does_not_belong_is_unexplained(tmp_path):
     touch(tmp_path, f"rank_0/Net/0/0/{RELU.format(5)}")
     strangers = [
@@ -234,11 +216,6 @@ def test_any_directory_of_a_tree_can_be_pointed_at(below):
 def test_what_a_copy_out_of_the_tree_no_longer_tells_is_unknown(tmp_path, below, expected):
     touch(tmp_path / below, RELU.format(5))
     assert coordinates(tmp_path / "copied") == expected
-
-
-def test_side_files_of_a_copy_are_known_beside_its_tensors(tmp_path):
-    touch(tmp_path, RELU.format(5), "statistic.csv", "ReLU.relu-op0.json", "notes.txt", "other/statistic.csv")
-    assert index(tmp_path).unexplained == (Path("notes.txt"), Path("other/statistic.csv"))
 
 
 def test_an_iteration_reached_through_a_link_keeps_its_coordinates(tmp_path):

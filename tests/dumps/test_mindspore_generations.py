@@ -162,6 +162,11 @@ def test_other_paths_hold_no_tensors(tmp_path, path):
 
 def test_side_files_of_every_generation_are_known(tmp_path):
     side_files = [
+        *(f"rank_0/.dump_metadata/{name}.json" for name in ("data_dump", "hccl")),
+        "rank_0/graphs/ms_output_trace_code_graph_0.ir",
+        "rank_0/execution_order/ms_execution_order_graph_0.csv",
+        "rank_0/hccl.json",
+        *(f"rank_0/Net/0/0/{name}" for name in ("statistic.csv", "mapping.csv", "ReLU.Default_ReLU-op0.json")),
         ".metadata/data_dump.json",
         "Net/device_0/graphs/ms_output_trace_code_graph_0.pb",
         "Net/device_0/execution_order/ms_execution_order_graph_0.csv",
@@ -190,7 +195,8 @@ def test_side_files_of_every_generation_are_known(tmp_path):
 
 def test_graph_files_that_were_copied_beside_tensors_are_known(tmp_path):
     touch(tmp_path, RELU, "ms_output_trace_code_graph_0.ir", "ms_execution_order_graph_0.csv", "other.ir")
-    assert index(tmp_path).unexplained == (Path("other.ir"),)
+    touch(tmp_path, "statistic.csv", "ReLU.relu-op0.json", "notes.txt", "other/statistic.csv")
+    assert index(tmp_path).unexplained == tuple(map(Path, ("notes.txt", "other/statistic.csv", "other.ir")))
 
 
 @pytest.mark.parametrize(
