@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import csv
-import re
 import shutil
-import subprocess
-import sys
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,41 +49,6 @@ def test_a_bfloat16_dump_passes_against_itself_and_not_against_another(hazard: P
 
 
 # -- a loop ------------------------------------------------------------------------------------------------------
-
-
-def run_pytest(folder: Path, left: Path, right: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", ".", "-v"),
-            *(f"--msdump-left={left}", f"--msdump-right={right}", *arguments),
-        ],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-    )
-
-
-@pytest.mark.e2e
-def test_a_loop_passes_against_itself_and_names_its_occurrences(tmp_path: Path) -> None:
-    (tmp_path / "right").symlink_to(HAZARDS / "while_loop")
-    done = run_pytest(tmp_path, HAZARDS / "while_loop", tmp_path / "right", "--msdump-io=all")
-    assert done.returncode == 0
-    items = re.findall(r"^msdump::(\S+) PASSED", done.stdout, re.MULTILINE)
-    assert len(items) == len(set(items))
-    files = [file.name.split(".") for file in npy_files(HAZARDS / "while_loop")]
-    loop = [item for item in items if item.startswith("Default/fc-Dense/MatMul-op0")]
-    # Three turns in iteration 0, two in iteration 1, as the files say.
-    turns = Counter(name[4] for name in files)
-    assert len(turns) == len(files)
-    assert loop == [
-        f"Default/fc-Dense/MatMul-op0[graph1-iter{iteration}-occ{turn}]"
-        for iteration, count in ((0, 3), (1, 2))
-        for turn in range(count)
-    ]
-    assert f"{len(files)} tensors: {len(files)} pass" in done.stdout
 
 
 def test_each_turn_of_a_loop_meets_the_same_turn(hazard: Path) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import without_run
 from semantics.gate import ask
 
 from pytest_msdump.core.report.json_report import read_json
@@ -73,21 +72,6 @@ def test_exactly_what_is_wrong_fails(tmp_path):
     assert "paired: fusion.json: conv1 + conv1/bn + conv1/relu" in answer.text
     by = {record["left"]["address"]: record["by"] for record in answer.results["tensors"]}
     assert by["conv1conv1/bnconv1/relu:output:0"] == "fusion.json: conv1 + conv1/bn + conv1/relu"
-
-
-def test_workers_give_the_same_results(tmp_path):
-    pytest.importorskip("xdist")
-    files = []
-    for name, more in (("one", ()), ("two", ("-n", "2"))):
-        folder = tmp_path / name
-        folder.mkdir()
-        arguments = ("--msdump-fusion", str(FUSED / "fusion.json"), "--msdump-report", "json,csv", *more)
-        code, said, _ = gate(folder, *arguments, left=FUSED / "left", right=FUSED / "right")
-        assert code == 1, said
-        files.append(
-            [without_run((folder / "msdump-report" / file).read_bytes()) for file in ("results.json", "ops.csv")]
-        )
-    assert files[0] == files[1]
 
 
 @pytest.mark.parametrize(

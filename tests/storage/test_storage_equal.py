@@ -196,17 +196,3 @@ def test_the_functions_for_tests_take_urls_and_dumps_opened_from_urls(put):
     assert_dumps_close(dump.dump.root, DATA / "lenet/target", profile="bitwise")
     with pytest.raises(AssertionError, match=f"left  = under test +{url}"):
         assert_dumps_close(url, put(DATA / "lenet/target_bad"))
-
-
-def test_causes_are_bundled_from_urls(put, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    sides = DATA / "lenet/target_bad2", DATA / "lenet/target"
-    urls = tuple(map(put, sides))
-    assert ran(*sides, "--bundle", "here") == ran(*urls, "--bundle", "there") == 1
-    files = sorted(path.relative_to("here") for path in Path("here").rglob("*") if path.is_file())
-    assert any(file.suffix == ".npy" for file in files)
-    for file in files:
-        here, there = (Path(folder, file).read_bytes() for folder in ("here", "there"))
-        for side, url in zip(sides, urls, strict=True):
-            there = there.replace(url.encode(), str(side).encode())
-        assert there == here, file
