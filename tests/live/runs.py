@@ -76,11 +76,11 @@ def make(python: str, asked: Asked, folder: Path) -> Made:
     if asked.below:
         variables["MS_DIAGNOSTIC_DATA_PATH"] = str(folder / "dump")
     for _ in range(asked.times):
-        ran = _run([python, str(NETS / f"{asked.net}.py"), str(results)], variables, folder)
+        ran = run([python, str(NETS / f"{asked.net}.py"), str(results)], variables, folder)
     return Made(asked, folder, config, root, ran.returncode, ran.stdout + ran.stderr, results)
 
 
-def _run(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+def run(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, env=os.environ | variables, cwd=folder, capture_output=True, text=True, check=False, timeout=300
     )

@@ -1,8 +1,7 @@
-"""The same models in PyTorch, saved by hooks of one's own as ``NAME.0.TIME.npy``: KIND STYLE WEIGHTS FOLDER."""
+"""The same training in PyTorch, saved by hooks of one's own as ``NAME.0.TIME.npy``: STYLE WEIGHTS FOLDER."""
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from pathlib import Path
@@ -12,46 +11,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-_, KIND, STYLE, WEIGHTS, FOLDER = sys.argv
-WIDTH, HEADS, WORDS = 32, 4, 53
+_, STYLE, WEIGHTS, FOLDER = sys.argv
 ITERATION = {"step": 0}
-
-
-class Attention(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.q, self.k, self.v, self.proj = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
-
-    def forward(self, x):
-        batch, length, _ = x.shape
-        parts = (batch, length, HEADS, WIDTH // HEADS)
-        q, k, v = (layer(x).view(parts).transpose(1, 2) for layer in (self.q, self.k, self.v))
-        weights = (q @ k.transpose(-1, -2) / math.sqrt(WIDTH // HEADS)).softmax(-1)
-        return self.proj((weights @ v).transpose(1, 2).reshape(x.shape))
-
-
-class Block(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.ln1, self.attn, self.ln2 = nn.LayerNorm(WIDTH), Attention(), nn.LayerNorm(WIDTH)
-        self.fc1, self.act, self.fc2 = nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH)
-
-    def forward(self, x):
-        x = x + self.attn(self.ln1(x))
-        return x + self.fc2(self.act(self.fc1(self.ln2(x))))
-
-
-class Transformer(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.emb, self.blocks = nn.Embedding(WORDS, WIDTH), nn.ModuleList(Block() for _ in range(2))
-        self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WORDS)
-
-    def forward(self, i):
-        x = self.emb(i)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(self.norm(x))
 
 
 class CNN(nn.Module):
@@ -68,45 +29,37 @@ class CNN(nn.Module):
 
 
 def save(name: str, values: torch.Tensor) -> None:
-    folder = Path(FOLDER) if KIND == "transformer" or STYLE == "flat" else Path(FOLDER) / str(ITERATION["step"])
+    folder = Path(FOLDER) if STYLE == "flat" else Path(FOLDER) / str(ITERATION["step"])
     folder.mkdir(parents=True, exist_ok=True)
     name = name.replace(".", "_") if STYLE == "underscores" else name
     np.save(folder / f"{name}.0.{time.time_ns() // 1000}.npy", values.detach().numpy())
 
 
 torch.manual_seed(0)
-model = Transformer() if KIND == "transformer" else CNN()
+model = CNN()
 with torch.no_grad():
     for name, weight in model.named_parameters():
         if weight.ndim == 1:
             # No normalisation as it begins: a decay of 1 and one of 0 must show.
             weight.copy_(torch.randn(weight.shape) * 0.2 + float(name.endswith("weight")))
-        if name == "emb.weight":
-            # As language models begin: the epsilon of the norms behind it counts.
-            weight.mul_(0.02)
 np.savez(WEIGHTS, **{name: values.numpy() for name, values in model.state_dict().items()})
 for name, module in model.named_modules():
     if name:
         module.register_forward_hook(lambda _, __, output, name=name: save(name, output))
 rng = np.random.default_rng(0)
-if KIND == "transformer":
-    model.eval()(torch.tensor(rng.integers(0, WORDS, (2, 7))))
+images, labels = torch.tensor(rng.standard_normal((4, 3, 32, 32)).astype(np.float32)), torch.tensor([1, 2, 3, 4])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-2)
+for step in range(2):
+    ITERATION["step"] = step
+    optimizer.zero_grad()
+    loss = functional.cross_entropy(model(images), labels)
+    loss.backward()
+    save("loss", loss)
     for name, weight in model.named_parameters():
-        save(name, weight)
-else:
-    images, labels = torch.tensor(rng.standard_normal((4, 3, 32, 32)).astype(np.float32)), torch.tensor([1, 2, 3, 4])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-2)
-    for step in range(2):
-        ITERATION["step"] = step
-        optimizer.zero_grad()
-        loss = functional.cross_entropy(model(images), labels)
-        loss.backward()
-        save("loss", loss)
-        for name, weight in model.named_parameters():
-            save(f"{name}.grad", weight.grad)
-        optimizer.step()
-        for name, values in model.state_dict().items():
-            if values.ndim:
-                save(name, values)
-        for name, weight in model.named_parameters():
-            save(f"{name}.momentum_buffer", optimizer.state[weight]["momentum_buffer"])
+        save(f"{name}.grad", weight.grad)
+    optimizer.step()
+    for name, values in model.state_dict().items():
+        if values.ndim:
+            save(name, values)
+    for name, weight in model.named_parameters():
+        save(f"{name}.momentum_buffer", optimizer.state[weight]["momentum_buffer"])
