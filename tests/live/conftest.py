@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+
+from pytest_msdump.record import Recorder
 
 ASKED = bool(os.environ.get("MSDUMP_LIVE"))
 Made = TypeVar("Made", pytest.CollectReport, pytest.TestReport)
@@ -29,3 +32,9 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, Any]:
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, Any]:
     """A test whose framework is somewhere else, or nowhere."""
     return _demanded((yield))
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Recorder:
+    """Records into a folder of the test."""
+    return Recorder(tmp_path)

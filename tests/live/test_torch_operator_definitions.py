@@ -63,6 +63,13 @@ class Draw:
 Row = Callable[[Draw], Case]
 
 
+def backward(draw: Draw, y: Any) -> Any:
+    """Go back from `y` with gradients that are drawn, and return them."""
+    dy = draw.normal(*y.shape)
+    y.backward(dy)
+    return dy
+
+
 def unary(function: Callable[[Any], Any], low: float = -4, high: float = 4) -> Row:
     def row(draw: Draw) -> Case:
         x = draw.uniform(low, high, *draw.shape())
@@ -88,8 +95,8 @@ def gradient(function: Callable[[Any], Any], order: str, low: float = -6, high: 
 
     def row(draw: Draw) -> Case:
         x = draw.uniform(low, high, *draw.shape()).requires_grad_()
-        y, dy = function(x), draw.normal(*x.shape)
-        y.backward(dy)
+        y = function(x)
+        dy = backward(draw, y)
         return Case([{"d": dy, "x": x, "y": y}[letter] for letter in order], [x.grad])
 
     return row
@@ -206,16 +213,14 @@ def conv2d(draw: Draw) -> Case:
 def conv2d_input(draw: Draw) -> Case:
     x, w, options, attributes = convolution(draw)
     y = F.conv2d(x, w, **options)
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    dy = backward(draw, y)
     return Case([dy, w, None], [x.grad], attributes)
 
 
 def conv2d_filter(draw: Draw) -> Case:
     x, w, options, attributes = convolution(draw)
     y = F.conv2d(x, w, **options)
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    dy = backward(draw, y)
     return Case([dy, x, None], [w.grad], attributes)
 
 
@@ -238,8 +243,7 @@ def max_pool(draw: Draw) -> Case:
 def max_pool_grad(draw: Draw) -> Case:
     case = max_pool(draw)
     x, y = case.inputs[0], case.expected[0]
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    dy = backward(draw, y)
     return Case([x, y, dy], [x.grad], case.attributes)
 
 
@@ -253,8 +257,7 @@ def avg_pool(draw: Draw, first: int = 1) -> Case:
 def avg_pool_grad(draw: Draw) -> Case:
     case = avg_pool(draw, 3)
     x, y = case.inputs[0], case.expected[0]
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    dy = backward(draw, y)
     return Case([x, y, dy], [x.grad], case.attributes)
 
 
@@ -285,8 +288,7 @@ def batch_norm(draw: Draw) -> Case:
 def batch_norm_grad(draw: Draw) -> Case:
     x, gamma, beta, mean, var, training, eps = batch_norm_parts(draw)
     y = F.batch_norm(x, mean.clone(), var.clone(), gamma, beta, training, 0.1, eps)
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    dy = backward(draw, y)
     attributes = {"is_training": f"Bool({int(training)})", "epsilon": str(eps)}
     return Case([dy, x, gamma, mean, var, None], [x.grad, gamma.grad, beta.grad], attributes)
 
@@ -307,8 +309,7 @@ def layer_norm_grad(draw: Draw) -> Case:
     shape, eps = x.shape[begin:], draw.one(1e-5, 1e-7)
     gamma, beta = draw.normal(*shape, grad=True), draw.normal(*shape, grad=True)
     y = F.layer_norm(x, shape, gamma, beta, eps)
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    dy = backward(draw, y)
     attributes = {"begin_norm_axis": str(begin), "begin_params_axis": str(begin), "epsilon": str(eps)}
     return Case([x, dy, None, None, gamma], [x.grad, gamma.grad, beta.grad], attributes)
 
@@ -327,8 +328,7 @@ def rms_norm(draw: Draw) -> Case:
 
 def rms_norm_grad(draw: Draw) -> Case:
     x, gamma, inverse, y = rms_norm_parts(draw)
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    dy = backward(draw, y)
     return Case([dy, x, inverse, gamma], [x.grad, gamma.grad])
 
 
@@ -348,8 +348,7 @@ def group_norm(draw: Draw) -> Case:
 
 def group_norm_grad(draw: Draw) -> Case:
     groups, x, gamma, beta, mean, inverse, y = group_norm_parts(draw)
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    dy = backward(draw, y)
     return Case([dy, x, mean, inverse, gamma], [x.grad, gamma.grad, beta.grad], {"num_groups": str(groups)})
 
 
@@ -366,8 +365,8 @@ def softmax(function: Callable[..., Any]) -> Row:
 def softmax_grad(function: Callable[..., Any]) -> Row:
     def row(draw: Draw) -> Case:
         x = draw.normal(*draw.shape(1)).requires_grad_()
-        y, dy = function(x, -1), draw.normal(*x.shape)
-        y.backward(dy)
+        y = function(x, -1)
+        dy = backward(draw, y)
         return Case([y, dy], [x.grad])
 
     return row
@@ -499,8 +498,7 @@ def strided_slice(draw: Draw) -> Case:
 
 def strided_slice_grad(draw: Draw) -> Case:
     x, y, attributes = strided(draw, 2)
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    dy = backward(draw, y)
     return Case([dy, None], [x.grad], attributes)
 
 
@@ -542,8 +540,7 @@ def gather_d(draw: Draw) -> Case:
 def gather_d_grad(draw: Draw) -> Case:
     case = gather_d(draw)
     x, y = case.inputs[0], case.expected[0]
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    dy = backward(draw, y)
     return Case([x, None, case.inputs[2], dy], [x.grad], case.attributes)
 
 

@@ -81,8 +81,7 @@ def replayed(folder, reference, port, given=IDS, around=None, table=None, **opti
     with torch.set_grad_enabled(grad):
         record(folder / "right", copy.deepcopy(reference), given, **options)
         record(folder / "left", port, given, around, **options)
-    table = {"left": str(folder / "left"), "right": str(folder / "right"), "io": "all", **(table or {})}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
+    planned = planned_of(folder, io="all", **(table or {}))
     before = {name: one.clone() for name, one in reference.state_dict().items()}
     found = replay_plan(planned, reference_of(reference, given))
     for name, one in reference.state_dict().items():
@@ -93,6 +92,11 @@ def replayed(folder, reference, port, given=IDS, around=None, table=None, **opti
         f"{keys[number].op.label}@{keys[number].op.at.occurrence or 0}:{keys[number].io}:{keys[number].slot}": one
         for number, one in found.items()
     }
+
+
+def planned_of(folder, **table):
+    table = {"left": str(folder / "left"), "right": str(folder / "right"), **table}
+    return plan(load_suite(file=None, table=table, options={}, directory=folder))
 
 
 def wrong(found):
@@ -336,8 +340,7 @@ def test_inputs_weights_and_later_iterations_say_why_they_are_not_judged(tmp_pat
                 for _ in range(2):
                     with recording.iteration():
                         recording.model(IDS)
-    table = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right"), "io": "all"}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
+    planned = planned_of(tmp_path, io="all")
     found = replay_plan(planned, reference_of(made(), IDS))
     codes = {"local_input", "local_weight", "local_elsewhere"}
     assert {one.why.code for one in found.values() if one.why} == codes
@@ -367,8 +370,7 @@ def test_a_loss_that_is_summed_accuses_where_its_gradient_comes_in_alone(tmp_pat
     reference = made()
     for side, given in (("right", with_loss), ("left", summed)):
         record(tmp_path / side, copy.deepcopy(reference), given, gradients=True)
-    table = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right")}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
+    planned = planned_of(tmp_path)
     found = replay_plan(planned, reference_of(reference, with_loss))
     accused = {planned.pairing.pairs[n].right.key.op.label for n, one in found.items() if one.outcome == "fail"}
     assert accused <= {"Net/grad_output", "head/grad_output"}
@@ -379,8 +381,7 @@ def test_without_a_backward_pass_gradients_say_so(tmp_path):
     reference = made()
     for side in ("right", "left"):
         record(tmp_path / side, copy.deepcopy(reference), with_loss, gradients=True)
-    table = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right")}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
+    planned = planned_of(tmp_path)
     found = replay_plan(planned, reference_of(reference, IDS))
     assert {one.why.code for one in found.values() if one.why} == {"local_no_gradient", "local_input"}
 
@@ -415,8 +416,7 @@ def stepped(folder, optimizer, mistake=None, taken=None, **options):
         options = {"gradients": True, "iterations": True, **options}
         with Recorder(folder).torch(model, directory=folder / side, optimizer=one, **options) as recording:
             train(model, one, around=recording.iteration)
-    table = {"left": str(folder / "left"), "right": str(folder / "right")}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
+    planned = planned_of(folder)
     taken = taken or (lambda model: train(model, made_for(model)))
     found = replay_plan(planned, reference_of(made(small, train=True), taken))
     keys = [pair.right.key for pair in planned.pairing.pairs]
@@ -549,22 +549,30 @@ def wrong_from_the_first(model):
 
 
 def suggested(folder, **more):
-    table = {"left": str(folder / "left"), "right": str(folder / "right"), "pair_by": ["map"], **more}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
-    found = suggest_with(reference_of(made(), IDS), planned)
-    clear = {
+    found = suggest_with(reference_of(made(), IDS), planned_of(folder, pair_by=["map"], **more))
+    return found, clear_in(found)
+
+
+def clear_in(found):
+    """Left operator by right one of what is suggested without a doubt."""
+    return {
         found.right[one.right].key.op.label: found.left[one.fits[0].left].key.op.label
         for one in found.suggestions
         if one.is_clear
     }
-    return found, clear
 
 
-def test_a_port_that_is_wrong_from_its_first_layer_finds_its_partners(tmp_path):
+@pytest.fixture
+def sides(tmp_path):
+    """A reference, and a port of it that is wrong from its first layer."""
     with torch.no_grad():
         record(tmp_path / "right", made(), IDS)
         record(tmp_path / "left", Port(wrong_from_the_first(made())), IDS)
-    found, clear = suggested(tmp_path)
+    return tmp_path
+
+
+def test_a_port_that_is_wrong_from_its_first_layer_finds_its_partners(sides):
+    found, clear = suggested(sides)
     assert {name: left for name, left in clear.items() if name in PARTNERS} == PARTNERS
     assert {one.how for one in found.suggestions} == {"replay"}
     by_name = {found.right[one.right].key.op.label: one for one in found.suggestions}
@@ -576,25 +584,13 @@ def test_a_port_that_is_wrong_from_its_first_layer_finds_its_partners(tmp_path):
     assert partner.why.startswith("the reference makes it of the left's own values, same shape; values differ by ")
 
 
-def test_without_a_reference_the_order_of_such_a_port_misleads(tmp_path):
-    with torch.no_grad():
-        record(tmp_path / "right", made(), IDS)
-        record(tmp_path / "left", Port(wrong_from_the_first(made())), IDS)
-    table = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right"), "pair_by": ["map"]}
-    found = suggest_partners(plan(load_suite(file=None, table=table, options={}, directory=tmp_path)))
-    clear = {
-        found.right[one.right].key.op.label: found.left[one.fits[0].left].key.op.label
-        for one in found.suggestions
-        if one.is_clear
-    }
-    assert clear.get("query") != PARTNERS["query"]
+def test_without_a_reference_the_order_of_such_a_port_misleads(sides):
+    found = suggest_partners(planned_of(sides, pair_by=["map"]))
+    assert clear_in(found).get("query") != PARTNERS["query"]
 
 
-def test_what_has_a_partner_keeps_it(tmp_path):
-    with torch.no_grad():
-        record(tmp_path / "right", made(), IDS)
-        record(tmp_path / "left", Port(wrong_from_the_first(made())), IDS)
-    _, clear = suggested(tmp_path, map=[{"left": "heads.0", "right": "query"}])
+def test_what_has_a_partner_keeps_it(sides):
+    _, clear = suggested(sides, map=[{"left": "heads.0", "right": "query"}])
     assert "query" not in clear
     assert "heads.0" not in clear.values()
     assert clear["key"] == "heads.1"
