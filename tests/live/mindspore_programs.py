@@ -419,16 +419,6 @@ def graph(path: str, scale: float = 1.0) -> None:
     np.save(path, nn.SequentialCell(dense, nn.ReLU())(x).asnumpy())
 
 
-def pynative() -> None:
-    ms.set_context(mode=ms.PYNATIVE_MODE)
-    sys.stdout.write(f"ran {ops.relu(X).shape}\n")
-
-
-def stops_in_the_middle() -> None:
-    graph("ignored.npy")
-    raise ValueError("the loss is NaN")
-
-
 if __name__ == "__main__":
     ms.set_context(mode=ms.PYNATIVE_MODE)
     globals()[sys.argv[1]](Path(sys.argv[2]))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from dump_builder import write_reference
 from live import sixteen_bits
-from live.runs import msdump
 
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
@@ -350,28 +349,28 @@ def reference(tmp_path):
     return space
 
 
-def test_the_command_takes_a_function_and_recorded_inputs(tmp_path, reference):
+def test_the_command_takes_a_function_and_recorded_inputs(tmp_path, reference, msdump):
     record(tmp_path / "left", reference["wrong"](), np.ones((2, 6), "f4"), inputs=True)
-    ran = msdump(tmp_path, "replay", "left", "--model", "reference.py:build")
+    ran = msdump("replay", "left", "--model", "reference.py:build")
     assert ran.returncode == 1, ran.stderr
     assert "wrong by themselves: fc" in ran.stdout
     results = read_json(tmp_path / "msdump-report" / "results.json")
     assert [one["local"]["outcome"] for one in results["tensors"]] == ["fail", "pass", "pass"]
-    ran = msdump(tmp_path, "match", "left", "left", "--suggest", "--model", "reference.py:build")
+    ran = msdump("match", "left", "left", "--suggest", "--model", "reference.py:build")
     assert ran.returncode == 4
     assert "only models of PyTorch suggest partners" in ran.stderr
 
 
-def test_without_inputs_it_is_one_line_and_exit_code_4(tmp_path, reference):
+def test_without_inputs_it_is_one_line_and_exit_code_4(tmp_path, reference, msdump):
     record(tmp_path / "left", reference["wrong"](), np.ones((2, 6), "f4"))
-    ran = msdump(tmp_path, "replay", "left", "--model", "reference.py:build")
+    ran = msdump("replay", "left", "--model", "reference.py:build")
     assert ran.returncode == 4
     assert "neither dump has those of net" in ran.stderr
 
 
-def test_a_model_with_other_weights_than_the_recorded_one_is_refused(tmp_path, reference):
+def test_a_model_with_other_weights_than_the_recorded_one_is_refused(tmp_path, reference, msdump):
     for side, build in (("left", "build"), ("right", "wrong")):
         record(tmp_path / side, reference[build](), np.ones((2, 6), "f4"), inputs=True)
-    ran = msdump(tmp_path, "compare", "left", "right", "--replay", "reference.py:build")
+    ran = msdump("compare", "left", "right", "--replay", "reference.py:build")
     assert ran.returncode == 4
     assert "has other weights than the model that the right side was recorded of: fc/kernel;" in ran.stderr

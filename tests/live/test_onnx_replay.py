@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from live import sixteen_bits
-from live.runs import msdump
 
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.report.json_report import read_json
@@ -121,48 +120,39 @@ def test_of_a_run_in_16_bits_weights_and_inputs_are_rounded_first(tmp_path, slop
     assert {name for name, one in found.items() if one.outcome == "fail"} == at
 
 
-def test_the_command_takes_a_model_file(tmp_path):
+def test_the_command_takes_a_model_file(tmp_path, msdump):
     onnx.save(model(), tmp_path / "model.onnx")
     record(tmp_path / "left", model(approximate="tanh"), inputs=True)
-    ran = msdump(tmp_path, "replay", "left", "--model", "model.onnx")
+    ran = msdump("replay", "left", "--model", "model.onnx")
     assert ran.returncode == 1, ran.stderr
     assert "wrong by themselves: act" in ran.stdout
     results = read_json(tmp_path / "msdump-report" / "results.json")
     assert sum(one["local"]["outcome"] == "pass" for one in results["tensors"]) == 9
 
 
-def test_without_inputs_it_is_one_line_and_exit_code_4(tmp_path):
+def test_without_inputs_it_is_one_line_and_exit_code_4(tmp_path, msdump):
     onnx.save(model(), tmp_path / "model.onnx")
     record(tmp_path / "left", model())
-    ran = msdump(tmp_path, "replay", "left", "--model", "model.onnx")
+    ran = msdump("replay", "left", "--model", "model.onnx")
     assert ran.returncode == 4
     assert "neither dump has the input x of the model" in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
 
 
-def test_an_onnx_model_suggests_no_partners(tmp_path):
-    onnx.save(model(), tmp_path / "model.onnx")
-    for side in ("left", "right"):
-        record(tmp_path / side, model(), inputs=True)
-    ran = msdump(tmp_path, "match", "left", "right", "--suggest", "--model", "model.onnx")
-    assert ran.returncode == 4
-    assert "only models of PyTorch suggest partners" in ran.stderr
-
-
-def test_a_gate_replays_the_file_beside_the_comparison(tmp_path):
+def test_a_gate_replays_the_file_beside_the_comparison(tmp_path, msdump):
     onnx.save(model(), tmp_path / "model.onnx")
     record(tmp_path / "right", model(), inputs=True)
     record(tmp_path / "left", model(epsilon=1e-3))
-    ran = msdump(tmp_path, "compare", "left", "right", "--replay", "model.onnx", "--suggest")
+    ran = msdump("compare", "left", "right", "--replay", "model.onnx", "--suggest")
     assert ran.returncode == 1, ran.stderr
     assert "wrong by themselves: norm" in ran.stdout
     assert "ran user code" not in ran.stdout
 
 
-def test_a_model_with_other_weights_than_the_recorded_one_is_refused(tmp_path):
+def test_a_model_with_other_weights_than_the_recorded_one_is_refused(tmp_path, msdump):
     onnx.save(model(), tmp_path / "model.onnx")
     record(tmp_path / "left", model(), inputs=True)
     record(tmp_path / "right", model(scale=1.001), inputs=True)
-    ran = msdump(tmp_path, "compare", "left", "right", "--replay", "model.onnx")
+    ran = msdump("compare", "left", "right", "--replay", "model.onnx")
     assert ran.returncode == 4
     assert "model.onnx has other weights than the model that the right side was recorded of: w2;" in ran.stderr

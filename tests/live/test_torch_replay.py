@@ -636,16 +636,15 @@ def folder(tmp_path):
     return tmp_path
 
 
-def command(folder, *words):
-    return subprocess.run(
-        [sys.executable, "-m", *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False
-    )
+def pytest_in(folder, *words):
+    command = [sys.executable, "-m", "pytest", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_the_gate_fails_what_is_wrong_by_itself_though_it_is_within_its_limits(folder):
-    plain = command(folder, "pytest_msdump", "compare", "left", "right")
+def test_the_gate_fails_what_is_wrong_by_itself_though_it_is_within_its_limits(folder, msdump):
+    plain = msdump("compare", "left", "right")
     assert plain.returncode == 0
-    ran = command(folder, "pytest", "--msdump-left=left", "--msdump-right=right", "--msdump-replay=reference.py:build")
+    ran = pytest_in(folder, "--msdump-left=left", "--msdump-right=right", "--msdump-replay=reference.py:build")
     assert ran.returncode == 1
     assert "2 failed, 15 passed" in ran.stdout
     assert "wrong by themselves: blocks.0.act, blocks.1.act" in ran.stdout
@@ -657,17 +656,19 @@ def test_the_gate_fails_what_is_wrong_by_itself_though_it_is_within_its_limits(f
     roles = {one["left"]["address"]: one.get("role") for one in results["tensors"]}
     causes = [name for name, role in roles.items() if role == "cause"]
     assert causes == ["blocks.0.act:output:0", "blocks.1.act:output:0"]
-    again = command(folder, "pytest_msdump", "check", "msdump-report/results.json")
+    again = msdump("check", "msdump-report/results.json")
     assert again.returncode == 1
 
 
-def test_the_command_needs_no_recording_of_the_reference(folder):
-    ran = command(folder, "pytest_msdump", "replay", "left", "--model", "reference.py:with_inputs")
+@pytest.mark.usefixtures("folder")
+def test_the_command_needs_no_recording_of_the_reference(msdump):
+    ran = msdump("replay", "left", "--model", "reference.py:with_inputs")
     assert ran.returncode == 1
     assert "replay: 2 wrong by themselves, 14 right, 0 not replayable" in ran.stdout
     assert "is this rounding?" not in ran.stdout
 
 
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("model", "text"),
     [
@@ -680,29 +681,30 @@ def test_the_command_needs_no_recording_of_the_reference(folder):
         ("reference.py:build", "inputs"),
     ],
 )
-def test_what_cannot_be_replayed_is_one_line_and_exit_code_4(folder, model, text):
-    ran = command(folder, "pytest_msdump", "replay", "left", "--model", model)
+def test_what_cannot_be_replayed_is_one_line_and_exit_code_4(msdump, model, text):
+    ran = msdump("replay", "left", "--model", model)
     assert ran.returncode == 4
     assert text in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
 
 
-def test_a_model_with_other_weights_than_the_recorded_one_is_refused(folder):
-    ran = command(folder, "pytest_msdump", "compare", "left", "right", "--replay", "reference.py:retrained")
+@pytest.mark.usefixtures("folder")
+def test_a_model_with_other_weights_than_the_recorded_one_is_refused(msdump):
+    ran = msdump("compare", "left", "right", "--replay", "reference.py:retrained")
     assert ran.returncode == 4
     assert "has other weights than the model that the right side was recorded of: blocks.1.norm.weight;" in ran.stderr
 
 
-def test_match_suggests_by_replay_and_the_suite_runs(folder):
+def test_match_suggests_by_replay_and_the_suite_runs(folder, msdump):
     with torch.no_grad():
         record(folder / "port", Port(wrong_from_the_first(made())), IDS)
     words = ("match", "port", "right", "--pair-by", "map", "--suggest", "--model", "reference.py:build")
-    ran = command(folder, "pytest_msdump", *words, "-o", "port.toml")
+    ran = msdump(*words, "-o", "port.toml")
     assert ran.returncode == 0, ran.stderr
     text = (folder / "port.toml").read_text()
     assert 'left = "heads.2:output:0"\nright = "query:output:0"' in text
     assert "# the reference makes it of the left's own values, same shape; values differ by" in text
-    assert command(folder, "pytest_msdump", "match", "--config", "port.toml").returncode == 0
+    assert msdump("match", "--config", "port.toml").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -715,10 +717,10 @@ def test_match_suggests_by_replay_and_the_suite_runs(folder):
         ),
     ],
 )
-def test_what_cannot_suggest_is_one_line_and_exit_code_4(folder, words, text):
+def test_what_cannot_suggest_is_one_line_and_exit_code_4(folder, msdump, words, text):
     with torch.no_grad():
         record(folder / "left2", nn.Sequential(nn.Embedding(20, 4), nn.Linear(4, 4), nn.Linear(4, 4)), IDS)
-    ran = command(folder, "pytest_msdump", "match", *words)
+    ran = msdump("match", *words)
     assert ran.returncode == 4, ran.stdout
     assert text in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
@@ -728,7 +730,7 @@ def test_suggestions_of_a_gate_are_by_replay_where_it_replays(folder):
     with torch.no_grad():
         record(folder / "port", Port(wrong_from_the_first(made())), IDS)
     sides = ("--msdump-left=port", "--msdump-right=right", "--msdump-pair-by=map")
-    ran = command(folder, "pytest", *sides, "--msdump-suggest", "--msdump-replay=reference.py:build")
+    ran = pytest_in(folder, *sides, "--msdump-suggest", "--msdump-replay=reference.py:build")
     results = read_json(folder / "msdump-report" / "results.json")
     found = {
         one["address"]: [(partner["address"], partner["by"]) for partner in one["suggestions"]]
@@ -738,9 +740,9 @@ def test_suggestions_of_a_gate_are_by_replay_where_it_replays(folder):
     assert found["query:output:0"] == [("heads.2:output:0", "replay")], ran.stdout
 
 
-def test_a_suite_file_cannot_name_code(folder):
+def test_a_suite_file_cannot_name_code(folder, msdump):
     (folder / "msdump.toml").write_text('[msdump]\nleft = "left"\nright = "right"\nreplay = "reference.py:build"\n')
-    ran = command(folder, "pytest_msdump", "compare")
+    ran = msdump("compare")
     assert ran.returncode == 4
     assert "unknown key 'replay'" in ran.stderr
 

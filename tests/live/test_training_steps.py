@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live.runs import EVERYTHING, NETS, msdump, run
+from live.runs import EVERYTHING, NETS, run
 
+from pytest_msdump.cli import main
 from pytest_msdump.core.report.json_report import read_json
 
 pytest.importorskip("torch")
@@ -63,7 +64,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
 def gated(folder: Path, left: Path, right: Path, profile: str) -> tuple[int, dict[str, Any]]:
     """What `init && pytest` gives: the exit code and the results."""
-    assert msdump(folder, "init", str(left), str(right), "-o", "a.msdump.toml").returncode == 0
+    assert main(["init", str(left), str(right), "-o", str(folder / "a.msdump.toml"), "-q"]) == 0
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "a.msdump.toml"]
     words.append(f"--msdump-profile={profile}")
     code = subprocess.run(words, cwd=folder, capture_output=True, check=False, timeout=300).returncode
