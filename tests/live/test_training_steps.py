@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live.runs import EVERYTHING, NETS, run
+from live.runs import EVERYTHING, run
 
 from pytest_msdump.cli import main
 from pytest_msdump.core.report.json_report import read_json
@@ -23,9 +23,10 @@ pytest.importorskip("torch")
 pytest.importorskip("mindspore")
 pytestmark = pytest.mark.live
 
+PROGRAM = Path(__file__).with_name("training_steps.py")
 # Mistake → what the name of a cause, or of the first that fails, has.
 MISTAKES = {
-    "bnmom": "bn1.moving_mean",
+    "bn_momentum": "bn1.moving_mean",
     # MindSpore leaves beta and gamma out of weight decay where weights are not grouped.
     "nodecay": "moments.bn1.gamma",
     "lr": "conv1.weight",
@@ -43,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     def reference(style: str) -> Path:
         folder = root / style
         if not folder.exists():
-            words = [sys.executable, NETS / "reference.py", style, root / "weights.npz", folder]
+            words = [sys.executable, PROGRAM, "reference", style, root / "weights.npz", folder]
             subprocess.run(list(map(str, words)), check=True, timeout=120)
         return folder
 
@@ -54,7 +55,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
             common = {**EVERYTHING, "input_output": 2, "path": str(folder)}
             config.write_text(json.dumps({"common_dump_settings": common, "e2e_dump_settings": {"enable": True}}))
             variables = {"MINDSPORE_DUMP_CONFIG": str(config), "GLOG_v": "3"}
-            words = [sys.executable, NETS / "ported.py", mistake, root / "weights.npz"]
+            words = [sys.executable, PROGRAM, "port", mistake, root / "weights.npz"]
             ran = run(list(map(str, words)), variables, root)
             assert ran.returncode == 0, ran.stderr
         return folder

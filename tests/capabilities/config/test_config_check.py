@@ -309,20 +309,12 @@ def _values(document: object, mode: str | None = None, version: str = "2.10") ->
     return {key: f"{value}: {said}" for key, value, said in explain(document, Setting(parse_version(version), mode))}
 
 
-def test_what_absent_keys_mean_is_explained_of_an_acl_json():
+def test_keys_are_explained_absent_ones_and_those_without_effect_among_them():
     said = _values(ACL)
     assert said["dump.dump_step"] == "(absent): which iterations: numbers and ranges such as 0|3-5; absent: all"
-    assert said["dump.dump_level"].startswith("(absent): ")
     assert said["dump.dump_stats"].startswith('["Max", "Min", "Avg", "Nan", "Negative Inf", "Positive Inf"] (default)')
-    assert said["dump.dump_list"].startswith("2 models")
-    assert said["dump.dump_list[0].model_name"].startswith('"ResNet-101": ')
     assert said["dump.dump_list[0].layer"] == "(absent): operators to dump; absent: every operator"
-    assert said["dump.dump_list[1].layer"].startswith('["conv1conv1_relu", "pool1"]: ')
-    assert "absent: every model" in _values({"dump": {"dump_list": [{"layer": ["x"]}]}})["dump.dump_list[0].model_name"]
     assert _values({"dump": {}})["dump.dump_path"].startswith("(absent): needed")
-
-
-def test_keys_without_effect_and_unknown_ones_are_explained_as_such():
     said = _values(config(file_format="npy", colour=1), "cpu")
     assert said["common_dump_settings.file_format"] == '"npy": file_format has no effect in mode cpu'
     assert said["common_dump_settings.support_device"] == "[0]: needed: support_device has no effect in mode cpu"
