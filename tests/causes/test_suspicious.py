@@ -15,8 +15,8 @@ import pytest
 from dump_builder import write_mindspore, write_reference
 from two_dumps import reported
 
-from pytest_msdump.causes import mispaired
-from pytest_msdump.causes.fingerprint import sample_of, sampled_distance
+from pytest_msdump.capabilities.causes import mispaired
+from pytest_msdump.capabilities.suggest.fingerprint import sample_of, sampled_distance
 from pytest_msdump.cli import main
 from pytest_msdump.core.report.json_report import document, read_json, report_from
 from pytest_msdump.core.report.summary import summary_lines

@@ -14,12 +14,12 @@ import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
 from pytest_msdump import assert_close
+from pytest_msdump.capabilities.record.mindspore import CellRecording, array_of
+from pytest_msdump.capabilities.record.sketching import decoded_blocks
+from pytest_msdump.capabilities.statistics.count_sketch import sketch_blocks
 from pytest_msdump.core.dtypes.arrays import array_to_save
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.metrics.count_sketch import sketch_blocks
 from pytest_msdump.record import Perturbation, Recorder
-from pytest_msdump.record.mindspore import CellRecording, array_of
-from pytest_msdump.record.sketching import decoded_blocks
 
 X = Tensor(np.linspace(-1, 1, 10).reshape(2, 5).astype(np.float32))
 

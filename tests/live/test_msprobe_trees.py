@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from pytest_msdump.capabilities.record.torch import TorchRecording
 from pytest_msdump.cli import main
 from pytest_msdump.core.report.json_report import read_json
-from pytest_msdump.record.torch import TorchRecording
 
 torch = pytest.importorskip("torch")
 msprobe = pytest.importorskip("msprobe.pytorch")

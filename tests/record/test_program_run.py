@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.programs.program import run_program
+from pytest_msdump.capabilities.record.recorder import opened
 from pytest_msdump.core.compare.opening import OpenDump
 from pytest_msdump.core.errors import ConfigError, ProgramError
-from pytest_msdump.record.program import run_program
-from pytest_msdump.record.recorder import opened
 
 pytestmark = pytest.mark.usefixtures("temporary")
 
