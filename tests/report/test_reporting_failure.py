@@ -18,7 +18,7 @@ from pytest_msdump.core.model.comparison import Finding, Limits, Measurement, No
 from pytest_msdump.core.model.record import Check
 from pytest_msdump.core.model.report import NetworkOperator
 from pytest_msdump.core.model.tensor import Coordinates, Missing, Pair, TensorSpec, Transform, Unmatched
-from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
+from pytest_msdump.core.report.coverage import coverage_text
 from pytest_msdump.core.report.failure import failure_text, one_line
 from pytest_msdump.core.report.summary import header_lines, summary_lines
 from pytest_msdump.core.text import Message, plain_text
@@ -313,29 +313,6 @@ def test_equal_values_with_other_bits_are_not_identical():
 def test_empty_tensors_count_as_identical():
     record = replace(samples.passed(), comparison=samples.equal(elements=0, finite=0, measurements={}))
     assert "identical" in "\n".join(summary_lines(a_report(samples.passed(), record)))
-
-
-@pytest.mark.parametrize(
-    ("alone", "min_coverage", "problem"),
-    [
-        (1, None, ""),
-        (2, None, "coverage is 33.3 %, below 50 %, and no min_coverage says that less is enough"),
-        (2, 0.0, ""),
-        (2, 0.4, "coverage is 33.3 %, below the 40 % asked for: 1 of 3 right tensors have a partner"),
-        (7, 0.1, ""),
-    ],
-)
-def test_less_than_half_fails_where_no_limit_is_set_and_what_is_not_compared_is_named(alone, min_coverage, problem):
-    names = [f"x{number}" for number in range(alone)]
-    unmatched = [
-        Unmatched("right", samples.right_ref(name), plain_text("no left operator of that name")) for name in names
-    ]
-    report = a_report(samples.passed(), alone_right=unmatched, min_coverage=min_coverage)
-    problems = coverage_problems(report)
-    assert (len(problems), problem in " ".join(problems)) == (bool(problem), True)
-    text = "\n".join(summary_lines(report, width=200))
-    assert f"1 tensor: 1 pass, {['50', '33.3', '', '', '', '', '12.5'][alone - 1]} % of the reference compared" in text
-    assert f"not compared: {', '.join(names[:5])}{' and 2 more' * (alone == 7)}\n" in text
 
 
 def test_warnings_are_told_few_times():
