@@ -17,8 +17,7 @@ from pytest_msdump.capabilities.inspect.verify import Verified
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of
 from pytest_msdump.core.model.dump import Dump, Edge, KernelArguments, Operator
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, SourceFrame, TensorRef, TensorSpec
-from pytest_msdump.core.report.json_forms import encode
-from pytest_msdump.core.text import say
+from pytest_msdump.core.text import encode, say
 from pytest_msdump.dumps.ascend_header import StoredTensor
 from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
 

@@ -13,7 +13,6 @@ from pytest_msdump.core.model.dump import KernelArguments
 from pytest_msdump.core.model.record import Check, Record, ReportedTensor
 from pytest_msdump.core.model.tensor import COORDINATES, SourceFrame, mangle
 from pytest_msdump.core.report.base import summarisers
-from pytest_msdump.core.report.json_forms import encode
 from pytest_msdump.core.report.tables import (
     columns,
     command,
@@ -24,7 +23,7 @@ from pytest_msdump.core.report.tables import (
     statistics_table,
     table,
 )
-from pytest_msdump.core.text import ENGLISH, Phrases
+from pytest_msdump.core.text import ENGLISH, Phrases, encode
 
 # From here on there is room for metric ids; below, their short forms stand, which can be typed as well.
 _WIDE = 100

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
+from pytest_msdump.core.forms import described
 from pytest_msdump.core.limits.policy import KnownDrift, Rule, metric_name, profile_names
 from pytest_msdump.core.matching.coordinates import Align, parse_align
 from pytest_msdump.core.matching.pairer import ways_named
@@ -30,7 +31,7 @@ from pytest_msdump.core.settings.options import (
     parse_spec,
 )
 from pytest_msdump.core.storage.locations import RemotePath, is_url
-from pytest_msdump.core.suite.documents import described, path_in_messages, read_toml
+from pytest_msdump.core.suite.documents import path_in_messages, read_toml
 
 # Takes a value and where it stands; returns what it means, or raises ConfigError beginning with that place.
 Reader = Callable[[object, str], Any]

@@ -6,7 +6,7 @@ MindSpore's and Ascend's Chinese manuals.
 
 from __future__ import annotations
 
-from pytest_msdump.core.text.message import Message, Parameter, in_clauses, in_two_languages, plain_text
+from pytest_msdump.core.text.message import Message, Parameter, encode, in_clauses, in_two_languages, plain_text
 from pytest_msdump.core.text.phrases import (
     ENGLISH,
     Phrases,
@@ -25,6 +25,7 @@ __all__ = [
     "Phrases",
     "beginnings",
     "bound_text",
+    "encode",
     "in_clauses",
     "in_two_languages",
     "message_of",
