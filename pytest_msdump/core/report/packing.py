@@ -67,7 +67,7 @@ def pack(entry: Entry, shared: dict[str, int], dumps: Callable[[Any], str]) -> E
         common["checks"] = [{key: row[key] for key in row if key != "value"} for row in entry["checks"]]
     numbers: Entry = {}
     if entry["elements"] is not None:
-        left_out_as = _ZERO | _following(entry, metrics)
+        left_out_as = {**_ZERO, **_following(entry, metrics)}
         common["derived"] = [name for name, value in metrics.items() if not _is_written(left_out_as, name, value)]
         numbers = {**_counts(entry), **_sums(entry, metrics)}
         numbers = {

@@ -28,7 +28,7 @@ _RULE_FILES = ("fusion", "quant_fusion", "close_fusion")
 _DEFAULTS = {option.name: option.value for option in OPTIONS}
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.shards import Sharding
+    from pytest_msdump.capabilities.shards.model import Sharding
 
 # A limits file has a line for each tensor of a run, of which there may be a million.
 _MOST_LIMITS_BYTES = 2**28
