@@ -165,7 +165,7 @@ def of_type(kind: type, what: str) -> Form:
     """Return the form of the values of one type."""
 
     def read(value: Any, place: str) -> Any:
-        if type(value) is not kind:
+        if not isinstance(value, kind):
             raise expected(what, value, place)
         return value
 
@@ -177,7 +177,7 @@ def one_of(words: Collection[str], what: str | None = None) -> Form:
     return checked(what or f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words)
 
 
-def whole(what: str, least: int = 0, most: int = LARGEST_WHOLE - 1) -> Form:
+def whole(what: str, least: int = 0, most: float = LARGEST_WHOLE - 1) -> Form:
     """Return the form of a whole number within bounds."""
 
     def read(value: Any, place: str) -> Any:
