@@ -50,9 +50,11 @@ def _table(keys: Mapping[str, Form], *needs: str, join: str = ".") -> Form:
 @Form
 def _text(value: Any, where: str) -> str:
     """Read a text that is not empty."""
-    if not TEXT.read(value, where):
+    if not isinstance(value, str):
+        raise expected("a text", value, where)
+    if not value:
         raise ConfigError(f"{where} must not be empty")
-    return str(value)
+    return value
 
 
 _TEXTS = union("a text or an array of texts", (str, in_tuple(_text)), ((list, tuple), list_of(_text)))
@@ -319,12 +321,15 @@ def _entry(table: object, where: str, label: str) -> MapEntry:
 def _side(base: Path) -> Form:
     """Return the form of a side: a path, or a table of a path and coordinates."""
 
-    def read_table(value: object, where: str) -> SideText:
-        side = _SIDE.read(value, where)
-        return SideText(PlacedPath(side.pop("path"), base, f"{where}.path"), side)
+    def read(value: object, where: str) -> SideText:
+        if isinstance(value, Mapping):
+            side = _SIDE.read(value, where)
+            return SideText(PlacedPath(side.pop("path"), base, f"{where}.path"), side)
+        if not isinstance(value, str | os.PathLike):
+            raise expected("a path or { path = …, rank = … }", value, where)
+        return SideText(PlacedPath(path_text(value, where), base, where), {})
 
-    path = Form(lambda value, where: SideText(PlacedPath(path_text(value, where), base, where), {}))
-    return union("a path or { path = …, rank = … }", (Mapping, Form(read_table)), ((str, os.PathLike), path))
+    return Form(read)
 
 
 def _own_path(value: object, where: str) -> str:
