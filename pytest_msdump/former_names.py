@@ -32,7 +32,7 @@ JOINED = {
     "core.model.ordering": "core.model.dump",
     "core.model.pairing": "core.model.tensor",
     "core.model.statistics": "core.model.comparison",
-    "core.report.json_forms": "core.forms",
+    "core.report.json_forms": "core.forms.values",
     "core.settings.values": "core.settings.options",
     "core.storage.listings": "core.storage.files",
     "core.matching.aliases": "core.matching.fused",

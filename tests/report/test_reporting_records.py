@@ -18,7 +18,7 @@ from report import samples
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.metrics import METRICS
-from pytest_msdump.core.forms import ELEMENT
+from pytest_msdump.core.forms.values import ELEMENT
 from pytest_msdump.core.model.comparison import (
     Comparison,
     CustomResult,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.core.forms import ELEMENT, dumps
+from pytest_msdump.core.forms.values import ELEMENT, dumps
 from pytest_msdump.core.text import encode
 
 integers = st.integers(-(2**70), 2**70)

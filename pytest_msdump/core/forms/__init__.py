@@ -7,27 +7,17 @@ and what was found; `or_else` takes a default instead. In JSON, NaN and Inf are 
 from __future__ import annotations
 
 import datetime
-import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from math import isfinite
+from math import inf
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.text import encode
-from pytest_msdump.core.text.message import NONFINITE
 
-# No count, index or address of ours is beyond 64 bits; no exact sum of integers beyond what a float64 can hold.
-LARGEST_WHOLE = 2**64
-_LARGEST_NUMBER = 2**1023
-_DEEPEST = 20
 # The default of a key that is always written.
 ALWAYS = object()
-
-# Strict JSON in ASCII, so that any byte a file name can hold survives. Looking for circles takes a third of the time,
-# and a report has none.
-dumps = json.JSONEncoder(allow_nan=False, ensure_ascii=True, check_circular=False).encode
-dumps_tight = json.JSONEncoder(allow_nan=False, ensure_ascii=True, check_circular=False, separators=(",", ":")).encode
 
 
 def as_it_is(value: Any) -> Any:
@@ -81,6 +71,11 @@ def unknown_key(key: str, known: Collection[str], place: str) -> WrongValueError
     return UnknownKeyError(f"unknown key {key!r:.60}; {nearest(str(key)[:60], known)}", place)
 
 
+def lacking(entry: Collection[str], needs: Iterable[str], place: str) -> WrongValueError:
+    """Return the error of what people wrote without something that it needs."""
+    return WrongValueError(f"needs {' and '.join(repr(name) for name in needs if name not in entry)}", place)
+
+
 @contextmanager
 def in_words(words: str, *, start: str = "", ending: str = "") -> Iterator[None]:
     """Say what is wrong as one kind of document does: `words` with ``{place}``, ``{what}`` and ``{value}``."""
@@ -128,16 +123,6 @@ def nullable(form: Form) -> Form:
     return Form(lambda value, place: None if value is None else read(value, place), form.write, keys=form.keys)
 
 
-def as_given(form: Form) -> Form:
-    """Return a form that checks a value, and keeps it as the file has it."""
-
-    def read(value: Any, place: str) -> Any:
-        form.read(value, place)
-        return shallow(value, place)
-
-    return Form(read, keys=form.keys)
-
-
 def or_else(form: Form, default: Any = None) -> Form:
     """Return the form of a key that has the default where its value is missing or wrong."""
 
@@ -150,81 +135,133 @@ def or_else(form: Form, default: Any = None) -> Form:
     return Form(read, form.write, required=False, default=default, keys=form.keys)
 
 
-def checked(what: str, holds: Callable[[Any], bool]) -> Form:
-    """Return the form of a value of which this holds; `what` says so in messages."""
+def list_of(form: Form, *, length: int | None = None, most: int | None = None, what: str = "a list") -> Form:
+    """Return the form of a list, of one length or of at most so many; in memory it is a tuple."""
+    read_item, write_item = form.read, form.write
 
     def read(value: Any, place: str) -> Any:
-        if not holds(value):
+        if not isinstance(value, (list, tuple)) or (most is not None and len(value) > most):
             raise expected(what, value, place)
-        return value
+        if length is not None and len(value) != length:
+            raise expected(f"{what} of {length}", value, place)
+        return tuple([read_item(item, f"{place}[{number}]") for number, item in enumerate(value)])
+
+    write = list if write_item is as_it_is else lambda value: [write_item(item) for item in value]
+    return Form(read, write, keys=form.keys)
+
+
+def union(what: str, *rows: tuple[type | tuple[type, ...], Form]) -> Form:
+    """Return the form of values of several types, each with a form of its own; true and false are no number here."""
+
+    def read(value: Any, place: str) -> Any:
+        for kind, form in rows:
+            if isinstance(value, kind) and not isinstance(value, bool):
+                return form.read(value, place)
+        raise expected(what, value, place)
 
     return Form(read)
 
 
-def of_type(kind: type, what: str) -> Form:
-    """Return the form of the values of one type."""
+def in_tuple(form: Form) -> Form:
+    """Return the form of one value that stands for a list of it."""
+    return Form(lambda value, place: (form.read(value, place),))
+
+
+def valid_items(form: Form, items: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    """Yield each name, or number, with what was read of its value; those whose value is wrong are left out."""
+    for name, value in items:
+        try:
+            yield name, form.read(value, "")
+        except WrongValueError:  # noqa: PERF203 - each by itself
+            continue
+
+
+def by_name(
+    forms: Form | Mapping[str, Form], names: Collection[str] | None = None, *, what: str = "a JSON object"
+) -> Form:
+    """Return the form of an object with values of one form under any names, or under `names`, or of one form each."""
+    single = forms if isinstance(forms, Form) else None
+    several = {} if isinstance(forms, Form) else forms
+    known = names if single else several
 
     def read(value: Any, place: str) -> Any:
-        if not isinstance(value, kind):
+        if type(value) is not dict and not isinstance(value, Mapping):
             raise expected(what, value, place)
-        return value
+        found = {}
+        for name, item in value.items():
+            if known is not None and name not in known:
+                raise WrongValueError(f"there is no {name!r:.60} here", place)
+            found[name] = (single or several[name]).read(item, f"{place}.{name}")
+        return found
 
-    return Form(read)
+    def write(value: Mapping[str, Any]) -> Any:
+        entry = {}
+        for name, item in value.items():
+            put = (single or several[name]).write
+            # As in `table`: nearly all are numbers that `encode` would return as they are.
+            is_plain = type(item) is int or (type(item) is float and -inf < item < inf)
+            is_ready = item is None or put is as_it_is or (is_plain and put is encode)
+            entry[name] = item if is_ready else put(item)
+        return entry
 
-
-def one_of(words: Collection[str], what: str | None = None) -> Form:
-    """Return the form of one of these words."""
-    return checked(what or f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words)
-
-
-def whole(what: str, least: int = 0, most: float = LARGEST_WHOLE - 1) -> Form:
-    """Return the form of a whole number within bounds."""
-
-    def read(value: Any, place: str) -> Any:
-        if type(value) is not int or not least <= value <= most:
-            raise expected(what, value, place)
-        return value
-
-    return Form(read)
-
-
-def text(what: str = "a text", *, longest: int) -> Form:
-    """Return the form of a text that is not empty, of at most so many characters."""
-    return checked(what, lambda value: isinstance(value, str) and 0 < len(value) <= longest)
+    return Form(read, write)
 
 
-def _read_number(value: Any, place: str) -> Any:
-    kind = type(value)
-    if kind is float and isfinite(value):
-        return value
-    if kind is int and abs(value) < _LARGEST_NUMBER:
-        return value
-    if kind is not str or value not in NONFINITE:
-        raise expected("a number", value, place)
-    return NONFINITE[value]
+def table(
+    make: Callable[..., Any],
+    keys: Mapping[str, Form],
+    *,
+    needs: Collection[str] | None = None,
+    parts: Callable[[Any], Mapping[str, Any]] | None = None,
+    what: str = "a JSON object",
+    join: str = ".",
+) -> Form:
+    """Return the form of an object whose keys have a form each, in the order in which they are written.
 
+    `needs` names the keys that must be there in what people write, where unknown ones are mistakes. Of what programs
+    write those are left aside, and the forms themselves say what is `required`. `make` gets the values by key, and
+    `parts` returns them again (default: attributes of their names). Between a place and a key stands `join`.
+    """
+    required = [key for key, form in keys.items() if form.required] if needs is None else needs
 
-def _read_element(value: Any, place: str) -> Any:
-    """Read an element of any tensor: also true or false, or [real, imaginary]."""
-    if type(value) is list and len(value) == 2:
-        return complex(_read_number(value[0], place), _read_number(value[1], place))
-    return value if type(value) is bool else _read_number(value, place)
+    def read(entry: Any, place: str) -> Any:
+        if type(entry) is not dict and not isinstance(entry, Mapping):
+            raise expected(what, entry, place)
+        if needs is not None:
+            for key in entry:
+                if key not in keys:
+                    raise unknown_key(key, keys, place)
+        for key in required:
+            if key not in entry:
+                if needs is None:
+                    raise WrongValueError(f"'{key}' is missing", place)
+                raise lacking(entry, needs, place)
+        before = place + join
+        named = keys.items() if needs is None else [(key, keys[key]) for key in entry]
+        found = {key: form.read(entry[key], before + key) for key, form in named if key in entry}
+        try:
+            return make(**found)
+        except WrongValueError as wrong:
+            wrong.place = wrong.place or place
+            raise
 
+    # What is written as it is needs no call, nor does null, or a number that JSON can hold: a report has very many
+    # records.
+    rows = [
+        (key, attrgetter(key), None if form.write is as_it_is else form.write, form.default)
+        for key, form in keys.items()
+    ]
 
-def shallow(value: Any, place: str, levels: int = _DEEPEST) -> Any:
-    """Refuse values of any form that are nested too deeply to be written again."""
-    if not levels:
-        raise WrongValueError(f"is nested more than {_DEEPEST} levels deep", place)
-    for item in value.values() if type(value) is dict else value if type(value) is list else ():
-        shallow(item, place, levels - 1)
-    return value
+    def write(value: Any) -> dict[str, Any]:
+        entry = {}
+        given = None if parts is None else parts(value)
+        for key, get, put, default in rows:
+            if given is not None and key not in given:
+                continue
+            part = get(value) if given is None else given[key]
+            if default is ALWAYS or part != default:
+                is_plain = type(part) is int or (type(part) is float and -inf < part < inf)
+                entry[key] = part if put is None or part is None or (is_plain and put is encode) else put(part)
+        return entry
 
-
-TEXT = of_type(str, "a text")
-FLAG = of_type(bool, "true or false")
-WHOLE = whole("a whole number", 1 - LARGEST_WHOLE)
-COUNT = whole("a count")
-NUMBER = Form(_read_number, encode)
-ELEMENT = Form(_read_element, encode)
-SHARE = checked("a share of 0 to 1", lambda value: type(value) in (int, float) and 0 <= value <= 1)
-SIDE = one_of(("left", "right"))
+    return Form(read, write, keys=keys)

@@ -25,19 +25,8 @@ from pytest_msdump.core.facts.profiles import (
     MOST_LOOSER,
     SMALL_ELEMENTS,
 )
-from pytest_msdump.core.forms import (
-    FLAG,
-    Form,
-    WrongValueError,
-    checked,
-    expected,
-    in_words,
-    nullable,
-    one_of,
-    optional,
-    whole,
-)
-from pytest_msdump.core.forms.objects import list_of, table
+from pytest_msdump.core.forms import Form, WrongValueError, expected, in_words, list_of, nullable, optional, table
+from pytest_msdump.core.forms.values import FLAG, checked, one_of, whole
 from pytest_msdump.core.limits.judge import passing_bound
 from pytest_msdump.core.limits.permissions import looser_than_default
 from pytest_msdump.core.model.comparison import Limit

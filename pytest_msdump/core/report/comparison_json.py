@@ -8,20 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_msdump.core.facts.metrics import METRICS, NORM_METRICS
-from pytest_msdump.core.forms import (
-    COUNT,
-    ELEMENT,
-    FLAG,
-    NUMBER,
-    TEXT,
-    Form,
-    WrongValueError,
-    lenient,
-    nullable,
-    one_of,
-    optional,
-)
-from pytest_msdump.core.forms.objects import INDEX, MESSAGE, by_name, list_of, table
+from pytest_msdump.core.forms import Form, WrongValueError, by_name, lenient, list_of, nullable, optional, table
+from pytest_msdump.core.forms.values import COUNT, ELEMENT, FLAG, INDEX, MESSAGE, NUMBER, TEXT, one_of
 from pytest_msdump.core.model.comparison import (
     Comparison,
     Dominated,

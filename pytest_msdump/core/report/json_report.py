@@ -8,25 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.forms import (
+from pytest_msdump.core.forms import Form, WrongValueError, by_name, lenient, list_of, nullable, optional, table
+from pytest_msdump.core.forms.values import (
     COUNT,
     FLAG,
+    INDEX,
     NUMBER,
     SHARE,
     SIDE,
     TEXT,
+    TEXTS,
     WHOLE,
-    Form,
-    WrongValueError,
     as_given,
     dumps_tight,
-    lenient,
-    nullable,
     one_of,
-    optional,
     shallow,
+    table_with_message,
 )
-from pytest_msdump.core.forms.objects import INDEX, TEXTS, by_name, list_of, table, table_with_message
 from pytest_msdump.core.limits.permissions import permissions_of
 from pytest_msdump.core.model.record import Record, ReportedTensor
 from pytest_msdump.core.model.report import (

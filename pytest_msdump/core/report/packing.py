@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_msdump.core.facts.metrics import METRICS
-from pytest_msdump.core.forms import COUNT, TEXT, WrongValueError, expected
-from pytest_msdump.core.forms.objects import list_of
+from pytest_msdump.core.forms import WrongValueError, expected, list_of
+from pytest_msdump.core.forms.values import COUNT, TEXT
 from pytest_msdump.core.model.comparison import Nonfinite
 from pytest_msdump.core.model.tensor import COORDINATES
 

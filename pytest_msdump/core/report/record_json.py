@@ -16,33 +16,33 @@ from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.facts.dtypes import VALUE_KINDS
 from pytest_msdump.core.facts.metrics import METRICS, STATISTICS
 from pytest_msdump.core.forms import (
-    COUNT,
-    FLAG,
-    NUMBER,
-    SIDE,
-    TEXT,
-    WHOLE,
     Form,
     WrongValueError,
-    as_given,
-    dumps,
+    by_name,
     expected,
     in_words,
     lenient,
+    list_of,
     nullable,
-    one_of,
     optional,
-    shallow,
+    table,
 )
-from pytest_msdump.core.forms.objects import (
+from pytest_msdump.core.forms.values import (
+    COUNT,
+    FLAG,
     INDEX,
     MESSAGE,
+    NUMBER,
     NUMBERS,
     PARAMETERS,
+    SIDE,
+    TEXT,
     TEXTS,
-    by_name,
-    list_of,
-    table,
+    WHOLE,
+    as_given,
+    dumps,
+    one_of,
+    shallow,
     table_with_message,
 )
 from pytest_msdump.core.model.comparison import (

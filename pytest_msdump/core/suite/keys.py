@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
-from pytest_msdump.core.forms import FLAG, TEXT, Form, described, expected, whole
-from pytest_msdump.core.forms.objects import by_name, in_tuple, lacking, list_of, table, union
+from pytest_msdump.core.forms import Form, by_name, described, expected, in_tuple, lacking, list_of, table, union
+from pytest_msdump.core.forms.values import FLAG, TEXT, whole
 from pytest_msdump.core.limits.policy import KnownDrift, Rule, metric_name, profile_names
 from pytest_msdump.core.matching.coordinates import Align, parse_align
 from pytest_msdump.core.matching.pairer import ways_named
@@ -224,7 +224,7 @@ def _shared_keys(base: Path) -> dict[str, Form]:
         if option.toml
     }
     return readers | {
-        **dict.fromkeys(_SIDES, _side(base)),
+        **dict.fromkeys(_SIDES, Form(partial(_side, base=base))),
         "profile": Form(_profile),
         "pair_by": Form(lambda value, where: ways_named(_TEXTS.read(value, where), where=where)),
         "without": Form(
@@ -318,18 +318,14 @@ def _entry(table: object, where: str, label: str) -> MapEntry:
     return MapEntry(**_ENTRY.read(table, where), label=label)
 
 
-def _side(base: Path) -> Form:
-    """Return the form of a side: a path, or a table of a path and coordinates."""
-
-    def read(value: object, where: str) -> SideText:
-        if isinstance(value, Mapping):
-            side = _SIDE.read(value, where)
-            return SideText(PlacedPath(side.pop("path"), base, f"{where}.path"), side)
-        if not isinstance(value, str | os.PathLike):
-            raise expected("a path or { path = …, rank = … }", value, where)
-        return SideText(PlacedPath(path_text(value, where), base, where), {})
-
-    return Form(read)
+def _side(value: object, where: str, base: Path) -> SideText:
+    """Read a side: a path, or a table of a path and coordinates."""
+    if isinstance(value, Mapping):
+        side = _SIDE.read(value, where)
+        return SideText(PlacedPath(side.pop("path"), base, f"{where}.path"), side)
+    if not isinstance(value, str | os.PathLike):
+        raise expected("a path or { path = …, rank = … }", value, where)
+    return SideText(PlacedPath(path_text(value, where), base, where), {})
 
 
 def _own_path(value: object, where: str) -> str:
