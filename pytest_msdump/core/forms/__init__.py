@@ -132,7 +132,7 @@ def or_else(form: Form, default: Any = None) -> Form:
         except WrongValueError:
             return default
 
-    return Form(read, form.write, required=False, default=default, keys=form.keys)
+    return Form(read, form.write, required=False, keys=form.keys)
 
 
 def list_of(form: Form, *, length: int | None = None, most: int | None = None, what: str = "a list") -> Form:

@@ -59,7 +59,7 @@ def one_of(words: Collection[str], what: str | None = None) -> Form:
     return checked(what or f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words)
 
 
-def whole(what: str, least: int = 0, most: float = LARGEST_WHOLE - 1) -> Form:
+def whole(what: str, least: float = 0, most: float = LARGEST_WHOLE - 1) -> Form:
     """Return the form of a whole number within bounds."""
 
     def read(value: Any, place: str) -> Any:
