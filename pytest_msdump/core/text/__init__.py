@@ -12,9 +12,11 @@ from pytest_msdump.core.text.phrases import (
     Phrases,
     beginnings,
     bound_text,
+    exponent,
     message_of,
     message_of_note,
     number,
+    plain,
     say,
 )
 
@@ -26,11 +28,13 @@ __all__ = [
     "beginnings",
     "bound_text",
     "encode",
+    "exponent",
     "in_clauses",
     "in_two_languages",
     "message_of",
     "message_of_note",
     "number",
+    "plain",
     "plain_text",
     "say",
 ]

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache, lru_cache
 from importlib import import_module
 from string import Formatter
@@ -183,7 +184,26 @@ class Phrases:
 ENGLISH = Phrases("en")
 
 
-def number(value: float | int) -> str:
+def plain(value: Any, digits: int = 6) -> str:
+    """Write a number with at most `digits` significant digits, an integer whole unless it is too long for a line."""
+    if isinstance(value, complex):
+        imaginary = plain(value.imag, digits)
+        return f"{plain(value.real, digits)}{'' if imaginary.startswith('-') else '+'}{imaginary}j"
+    if isinstance(value, int):
+        text = str(value) if value.bit_length() < 80 else ""
+        return text if 0 < len(text) <= _LONGEST_INTEGER_DIGITS else f"{Decimal(value):.5e}"
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Inf" if value > 0 else "-Inf")
+    return f"{value:.{digits}g}"
+
+
+def exponent(value: float, digits: int) -> str:
+    """Write a number as a mantissa of at most so many digits, and its exponent."""
+    mantissa, power = f"{value:.{digits - 1}e}".split("e")
+    return f"{mantissa.rstrip('0').rstrip('.')}e{power}"
+
+
+def number(value: float | int, digits: int = 6) -> str:
     """Write a measured value: integers whole, others with six digits, small and large ones with three and an exponent.
 
     >>> number(0.98761234), number(0.00023), number(37), number(float("nan"))
@@ -191,12 +211,8 @@ def number(value: float | int) -> str:
     """
     if isinstance(value, int):
         return str(int(value))
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else ("Inf" if value > 0 else "-Inf")
-    if value == 0 or 1e-3 <= abs(value) < 1e6:
-        return f"{value:.6g}"
-    mantissa, exponent = f"{value:.2e}".split("e")
-    return f"{mantissa.rstrip('0').rstrip('.')}e{exponent}"
+    is_plain = not math.isfinite(value) or value == 0 or 1e-3 <= abs(value) < 1e6
+    return plain(value, digits) if is_plain else exponent(value, 3)
 
 
 def bound_text(bound: float | int) -> str:
@@ -242,6 +258,7 @@ def _rough(value: float | int) -> str:
     return f"{mantissa.removesuffix('.0')}e{int(exponent)}"
 
 
+_LONGEST_INTEGER_DIGITS = 24
 # What stands behind the colon of a field → how its number is written, and what stands between the items of a list.
 _NUMBERS: Mapping[str, Callable[[Any], str]] = {
     "number": number,
