@@ -17,7 +17,7 @@ from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.core.facts.profiles import PROFILES
 from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS
-from pytest_msdump.core.text.catalogue import catalogue
+from pytest_msdump.core.text.phrases import catalogue
 from pytest_msdump.core.text.unmatched import UNMATCHED
 from pytest_msdump.plugin import fixtures
 

@@ -19,8 +19,7 @@ from pytest_msdump.capabilities.inspect.survey import Survey
 from pytest_msdump.capabilities.inspect.verify import Verified
 from pytest_msdump.core.model.dump import Dump, Edge, KernelArguments, Operator
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, SourceFrame, TensorRef, TensorSpec
-from pytest_msdump.core.report.json_forms import encode
-from pytest_msdump.core.text import say
+from pytest_msdump.core.text import encode, say
 
 
 def survey_entry(found: Survey) -> dict[str, Any]:

@@ -9,9 +9,8 @@ from typing import Any
 from pytest_msdump.capabilities.replay.kernels import Refused, Replay, Replayed, Score
 from pytest_msdump.core.model.describe import distinct_texts, frame_lines, index_text, where_text, wrapped
 from pytest_msdump.core.model.tensor import COORDINATES, OpKey
-from pytest_msdump.core.report.json_forms import encode
 from pytest_msdump.core.report.tables import titled
-from pytest_msdump.core.text import Phrases, say
+from pytest_msdump.core.text import Phrases, encode, say
 
 _MOST_SHOWN = 20
 

@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_msdump.core.facts.metrics import METRICS, NORM_METRICS
+from pytest_msdump.core.forms import Form, WrongValueError, by_name, lenient, list_of, nullable, optional, table
+from pytest_msdump.core.forms.values import COUNT, ELEMENT, FLAG, INDEX, MESSAGE, NUMBER, TEXT, one_of
 from pytest_msdump.core.model.comparison import (
     Comparison,
     Dominated,
@@ -16,24 +18,6 @@ from pytest_msdump.core.model.comparison import (
     Nonfinite,
     ThreeWay,
     WorstElement,
-)
-from pytest_msdump.core.report.json_forms import (
-    COUNT,
-    ELEMENT,
-    FLAG,
-    INDEX,
-    MESSAGE,
-    NUMBER,
-    TEXT,
-    Form,
-    WrongValueError,
-    by_name,
-    lenient,
-    list_of,
-    nullable,
-    one_of,
-    optional,
-    table,
 )
 from pytest_msdump.core.text import Message, message_of, say
 

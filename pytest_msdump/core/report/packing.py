@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.forms import WrongValueError, expected, list_of
+from pytest_msdump.core.forms.values import COUNT, TEXT
 from pytest_msdump.core.model.comparison import Nonfinite
 from pytest_msdump.core.model.tensor import COORDINATES
-from pytest_msdump.core.report.json_forms import COUNT, TEXT, WrongValueError, expected, list_of
 
 Entry = dict[str, Any]
 
@@ -160,7 +161,7 @@ def unpack(document: Mapping[str, Any]) -> Mapping[str, Any]:
     if shared is None:
         raise WrongValueError("'shared' is missing")
     if type(shared) is not list or not all(type(common) is dict for common in shared):
-        raise _at(".shared", expected("a list of objects", shared))
+        raise _at(".shared", expected("a list of objects", shared, ""))
     full: list[Entry] = []
     try:
         for entry in entries:
@@ -171,14 +172,14 @@ def unpack(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _at(place: str, wrong: WrongValueError) -> WrongValueError:
-    wrong.path = place + wrong.path
+    wrong.place = place + wrong.place
     return wrong
 
 
 def _unpacked(entry: Any, shared: list[Entry]) -> Entry:
     number = entry.get("shared") if type(entry) is dict else None
     if type(number) is not int or not 0 <= number < len(shared):
-        raise _at(".shared" if type(entry) is dict else "", expected("the number of an entry of 'shared'", number))
+        raise _at(".shared" if type(entry) is dict else "", expected("the number of an entry of 'shared'", number, ""))
     full = {**_DEFAULTS, **shared[number], **entry}
     del full["shared"]
     derived = full.pop("derived", [])
@@ -202,8 +203,8 @@ def _fill_numbers(full: Entry, entry: Entry, derived: Any) -> None:
     try:
         for name in ("elements", "finite", "differing", "right_zero_mismatch"):
             full.setdefault(name, _counts(full)[name] if name != "elements" else 0)
-            COUNT.read(full[name])
-        names = list_of(TEXT).read(derived)
+            COUNT.read(full[name], "")
+        names = list_of(TEXT).read(derived, "")
     except WrongValueError as wrong:
         raise _at("." + name, wrong) from None
     metrics = full["metrics"]
