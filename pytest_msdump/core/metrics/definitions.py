@@ -101,22 +101,25 @@ def define(totals: Totals) -> dict[str, Measurement]:
         elif refused and (reasons := [refused[refusal] for refusal in row.refusals if refusal in refused]):
             measurements[metric] = Measurement(metric, None, reasons[0])
         else:
-            value = row.number(totals)
+            found = row.number(totals)
             # Nearly all are single numbers.
-            is_one = type(value) is float or type(value) is int
-            reason = (None if -math.inf < value < math.inf else _TOO_LARGE) if is_one else _why_none(value)
+            if (type(found) is float or type(found) is int) and -math.inf < found < math.inf:
+                value, reason = found, None
+            else:
+                value, reason = _number_or_reason(found)
             place = None if reason is not None or row.place is None else row.place(totals)
             if place is not None and not isinstance(place, tuple):
                 place = unravel(place, totals.shape)
-            measurements[metric] = Measurement(metric, value if reason is None else None, reason, where=place)
+            measurements[metric] = Measurement(metric, value, reason, where=place)
     return measurements
 
 
-def _why_none(value: Value) -> Message | None:
-    """Return why a value is no number, or not all of its numbers are."""
+def _number_or_reason(value: Value) -> tuple[float | int | tuple[float, ...] | None, Message | None]:
+    """Return the numbers of a metric, or why there are none."""
     if isinstance(value, Message):
-        return value
-    return None if all(map(math.isfinite, value if isinstance(value, tuple) else (value,))) else _TOO_LARGE
+        return None, value
+    is_finite = all(map(math.isfinite, value)) if isinstance(value, tuple) else -math.inf < value < math.inf
+    return (value, None) if is_finite else (None, _TOO_LARGE)
 
 
 def _without_meaning(totals: Totals) -> Iterator[tuple[str, Message]]:
