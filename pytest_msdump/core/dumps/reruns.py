@@ -188,8 +188,8 @@ def _moved(ref: TensorRef, *, iteration: int | None = None, occurrence: int | No
     occurrence = at.occurrence if occurrence is None else occurrence
     if (iteration, occurrence) == (at.iteration, at.occurrence):
         return ref
-    at = replace(at, iteration=iteration, occurrence=occurrence)
-    return replace(ref, key=replace(ref.key, op=replace(ref.key.op, at=at)))
+    at = at._replace(iteration=iteration, occurrence=occurrence)
+    return replace(ref, key=ref.key._replace(op=ref.key.op._replace(at=at)))
 
 
 def _truly_named(files: list[TensorRef]) -> list[TensorRef]:
@@ -203,7 +203,7 @@ def _truly_named(files: list[TensorRef]) -> list[TensorRef]:
             names[_file_operator(ref)].add(ref.key.op.true_name)
     true_names = {operator: name for operator, found in names.items() if len(found) == 1 for name in found if name}
     return [
-        replace(ref, key=replace(ref.key, op=replace(ref.key.op, true_name=true_names[_file_operator(ref)])))
+        replace(ref, key=ref.key._replace(op=ref.key.op._replace(true_name=true_names[_file_operator(ref)])))
         if ref.spec.dtype is None and ref.key.op.true_name is None and _file_operator(ref) in true_names
         else ref
         for ref in files

@@ -85,6 +85,7 @@ def define(totals: Totals) -> dict[str, Measurement]:
     if none_finite is None:
         refused = {refusal: reason for refusal in _REFUSALS if (reason := refusal(totals)) is not None}
     measurements: dict[str, Measurement] = {}
+    value: float | int | tuple[float, ...] | None
     without, units = totals.without, totals.task.units
     for metric, fact in METRICS.items():
         if fact.golden or (not units and metric in ULP_METRICS):

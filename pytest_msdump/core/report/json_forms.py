@@ -217,8 +217,13 @@ def list_of(form: Form, *, length: int | None = None) -> Form:
             raise
         return tuple(found)
 
-    write = list if write_item is _as_it_is else lambda value: [write_item(item) for item in value]
-    return Form(read, write, keys=form.keys)
+    def write(value: Any) -> list[Any]:
+        # As in `table`: finite numbers are written as they are.
+        if write_item is encode:
+            return [item if type(item) is float and -math.inf < item < math.inf else encode(item) for item in value]
+        return [write_item(item) for item in value]
+
+    return Form(read, list if write_item is _as_it_is else write, keys=form.keys)
 
 
 def by_name(forms: Form | Mapping[str, Form], names: Collection[str] | None = None) -> Form:

@@ -49,7 +49,7 @@ from pytest_msdump.core.report.json_forms import (
     table_with_message,
 )
 from pytest_msdump.core.report.packing import pack, unpack
-from pytest_msdump.core.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RELATION, parts_form
+from pytest_msdump.core.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RELATION, parts_form, write_to_pack
 from pytest_msdump.core.storage.files import read_user_file, unique_keys, write_file
 from pytest_msdump.core.text import say
 
@@ -279,7 +279,7 @@ def _pieces(report: Report) -> Iterator[str]:
     shared: dict[str, int] = {}
 
     def packed(record: Record) -> dict[str, Any]:
-        return pack(RECORD.write(record), shared, dumps_tight)
+        return pack(write_to_pack(record), shared, dumps_tight)
 
     before = "{\n"
     for key, form in _KEYS.items():
@@ -298,7 +298,7 @@ def _pieces(report: Report) -> Iterator[str]:
         yield "[\n  "
         for start in range(0, len(value), _LINES_AT_ONCE):
             yield ",\n  " if start else ""
-            yield ",\n  ".join(dumps_tight(write(one)) for one in value[start : start + _LINES_AT_ONCE])
+            yield ",\n  ".join([dumps_tight(write(one)) for one in value[start : start + _LINES_AT_ONCE]])
         yield "\n]"
     yield "\n}\n"
 
