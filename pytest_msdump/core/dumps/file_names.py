@@ -25,7 +25,7 @@ from pytest_msdump.core.model.spellings import SCOPE, as_filed
 from pytest_msdump.core.model.tensor import TensorSpec
 
 PROTOBUF_SUFFIXES = (".pb", ".quant")
-_NPY, _BIN = ".npy", ".bin"
+_NPY = ".npy"
 
 # No file system allows longer names. Longer ones come from a mapping.csv; Python refuses to convert very long digits.
 _MOST_DIGITS = 255
@@ -120,7 +120,8 @@ def _claimed(dtype: str | None, memory_format: str) -> TensorSpec:
 
 def parse_mindspore(name: str) -> MindSporeName | None:
     """Read a name of a MindSpore dump, with or without the dtype field."""
-    match = _MINDSPORE.fullmatch(name) if name.endswith(_NPY) else None
+    # All names of a folder are asked for each form; what each name of a form holds is sought first.
+    match = _MINDSPORE.fullmatch(name) if ".output." in name or ".input." in name else None
     if match is None:
         return None
     op_type, op, task, stream, timestamp, io, slot, memory_format, dtype = match.groups()
@@ -159,7 +160,7 @@ class FlatName(NamedTuple):
 
 def parse_flat(name: str) -> FlatName | None:
     """Read the name of a ``.bin`` file. An operator that is not numbered as kernels are is a Parameter."""
-    match = _FLAT.fullmatch(name) if name.endswith(_BIN) else None
+    match = _FLAT.fullmatch(name) if "_shape" in name else None
     if match is None:
         return None
     shape = tuple(int(length) for length in match["dims"].split("_")[1:])
@@ -354,14 +355,14 @@ class OpdebugName(NamedTuple):
 
 def parse_converted(name: str) -> ConvertedName | None:
     """Read the name of an array made of a dump file: the file's, ``.input.K`` or ``.output.K``, and ``.npy``."""
-    match = _CONVERTED.fullmatch(name) if name.endswith(_NPY) else None
+    match = _CONVERTED.fullmatch(name) if ".output." in name or ".input." in name else None
     dump = parse_ascend(match[1]) if match else None
     return ConvertedName(dump, match[2], int(match[3]), match[4]) if match and dump else None
 
 
 def parse_converted_bin(name: str) -> ConvertedBin | None:
     """Read the name of raw bytes that were made of a dump file: the file's, which tensor, lengths, type and format."""
-    match = _CONVERTED_BIN.fullmatch(name)
+    match = _CONVERTED_BIN.fullmatch(name) if ".output." in name or ".input." in name else None
     dump = parse_ascend(match[1]) if match else None
     if match is None or dump is None:
         return None

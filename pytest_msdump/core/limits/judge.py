@@ -206,7 +206,7 @@ def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison
     if comparison.elements == 0:
         return None, first, "skipped", None
     # An equal pair may differ in its bits (−0.0 and 0.0, NaN payloads), and both of it from golden.
-    if comparison.equal and metric != "bitwise_mismatch" and not (is_golden and measured.value is not None):
+    if comparison.differing == 0 and metric != "bitwise_mismatch" and not (is_golden and measured.value is not None):
         return value, first, "ok", None
     if value is None or isinstance(value, tuple):
         why = measured.undefined or _UNMEASURED

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from pytest_msdump.core.metrics.numpy_kernel import Partial
-from pytest_msdump.core.metrics.sums import Moments, Sum, scale_exponent
+from pytest_msdump.core.metrics.sums import DEVIATION_OF_PEAK, Moments, Sum, scale_exponent
 from pytest_msdump.core.metrics.values import Array, Block, Doubles, above, inner, is_wide, numbers
 
 # Larger numbers are divided by a power of two, exactly, and added up by themselves, so that no sum overflows.
@@ -53,7 +53,7 @@ class _ExactMoments:
         # For integers an integer, so that deviations from it are exact.
         self._centre = int(mean) if isinstance(near.minimum, int) else mean
         self._total = Fraction()
-        self._squares = Sum() if near.has_doubtful_deviation else None
+        self._squares = Sum() if near.deviation < DEVIATION_OF_PEAK * near.peak else None
 
     def add(self, block: Array) -> None:
         """Add finite elements of a block."""

@@ -321,7 +321,8 @@ _EPSILON = 2.0**-23
 _NARROW, _WIDE = 2.0**-300, 2.0**300
 
 
-class Span(NamedTuple):
+@dataclass(slots=True)
+class Span:
     """The range of one side over the positions where both sides are finite."""
 
     minimum: float | int

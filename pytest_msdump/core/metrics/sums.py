@@ -135,7 +135,7 @@ NO_PEAK = Peak()
 # A mean below this part of the root mean square, and a deviation below this part of the largest number, may be wrong by
 # more than a billionth: sums are right to 2**-48 of the sum of magnitudes, means to 2**-51 of the largest number.
 _MEAN_OF_ROOT_SQUARE = 2.0**-17
-_DEVIATION_OF_PEAK = 2.0**-20
+DEVIATION_OF_PEAK = 2.0**-20
 
 # Where n·mean² is at most this much of the squared deviations, the sum of squares less it keeps all but six bits.
 _MEAN_CANCELS_LITTLE = 64.0
@@ -188,14 +188,8 @@ class Moments:
         total, deviations = self.total.high + self.total.low, self.deviations.high + self.deviations.low
         of_mean, shift = total * total / self.elements, 2 * self.total.exponent - self.deviations.exponent
         of_mean = _ldexp(of_mean, shift) if shift else of_mean
-        return of_mean < _MEAN_OF_ROOT_SQUARE**2 * (of_mean + deviations) or self.has_doubtful_deviation
-
-    @property
-    def has_doubtful_deviation(self) -> bool:
-        """Whether that is so of the deviation."""
-        if self.elements < 2 or self.minimum == self.maximum:
-            return False
-        return self.deviation < _DEVIATION_OF_PEAK * self.peak
+        is_doubtful_mean = of_mean < _MEAN_OF_ROOT_SQUARE**2 * (of_mean + deviations)
+        return is_doubtful_mean or self.deviation < DEVIATION_OF_PEAK * self.peak
 
     def merge(self, other: Moments) -> Moments:
         """Return the moments of both parts together, after Chan, Golub and LeVeque."""

@@ -67,7 +67,11 @@ def pack(entry: Entry, shared: dict[str, int], dumps: Callable[[Any], str]) -> E
     left_out = _DEFAULTS
     if entry["elements"] is not None:
         usual = {**_ZERO, **_following(entry, metrics)}
-        derived = [name for name, value in metrics.items() if value == usual.get(name) and _is_same(value, usual[name])]
+        derived = [
+            name
+            for name, value in metrics.items()
+            if name in usual and value == usual[name] and _is_same(value, usual[name])
+        ]
         common["derived"] = derived
         numbers = {**_counts(entry), **_sums(entry, metrics)}
         for key, number in numbers.items():
@@ -94,7 +98,10 @@ def pack(entry: Entry, shared: dict[str, int], dumps: Callable[[Any], str]) -> E
 
 def _is_same(value: Any, other: Any) -> bool:
     """Whether two equal values are written in the same way: 1 is not as 1.0 is, nor 0.0 as -0.0."""
-    return type(value) is type(other) and repr(value) == repr(other)
+    kind = type(value)
+    if kind is not type(other):
+        return False
+    return kind is int or (kind is float and value != 0.0) or repr(value) == repr(other)
 
 
 def _packed_finding(finding: Entry) -> Entry:
