@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.core.dtypes import canonical
-from pytest_msdump.core.facts.dump_proto import TASK_TYPES
 from pytest_msdump.core.facts.memory_formats import may_be_padded
 from pytest_msdump.core.model.dump import PARAMETER
 from pytest_msdump.core.model.spellings import SCOPE, as_filed
@@ -197,7 +196,9 @@ _TIMED = re.compile(
 )
 # A short timestamp is known by its place alone: before four numbers where there are so many that they can be these.
 _SHORT_EXTRAS, _SHORT_NUMBERS = 4, 6
-_FFTS = next(value for value, name in TASK_TYPES.items() if name == "FFTSPLUS")
+# The first of the four numbers behind the timestamp in a file's name.
+_TASK_TYPES = {0: "AICORE", 1: "AICPU", 2: "DEBUG", 3: "HCCL", 4: "FFTSPLUS"}
+_FFTS = next(value for value, name in _TASK_TYPES.items() if name == "FFTSPLUS")
 _SLICE = re.compile(r"_lxslice([0-9]{1,9})")
 _SUBGRAPH = re.compile(r".*sgt_graph_[0-9]+_(?=.)", re.DOTALL)
 
@@ -223,7 +224,7 @@ class AscendName(NamedTuple):
     @property
     def is_known(self) -> bool:
         """Whether the task type, when there is one, is one that exists."""
-        return self.task_type is None or self.task_type in TASK_TYPES
+        return self.task_type is None or self.task_type in _TASK_TYPES
 
 
 class SliceName(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.core.dumps.stored_file import StoredFile
-from pytest_msdump.core.pages import pages
+from pytest_msdump.core.pages import SMALL_BYTES, pages
 
 Array = npt.NDArray[Any]
 
@@ -41,7 +41,7 @@ class ReusedMemory:
         """Return a 1-D array of `count` elements over this memory, with whatever is in it."""
         needed = count * dtype.itemsize
         if needed > self._bytes.size:
-            self._bytes = pages(needed, np.dtype(np.uint8))
+            self._bytes = np.empty(needed, np.uint8) if needed <= SMALL_BYTES else pages(needed, np.dtype(np.uint8))
         return self._bytes[:needed].view(dtype)
 
 
