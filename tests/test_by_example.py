@@ -7,6 +7,9 @@ import pytest
 from pytest_msdump.capabilities.convert.dump_files import data_type_number, memory_format_number
 from pytest_msdump.capabilities.convert.formats import header_format
 from pytest_msdump.capabilities.convert.renaming import compile_pattern
+from pytest_msdump.capabilities.graphs.flow import consumers
+from pytest_msdump.capabilities.graphs.ir_types import dtype_name
+from pytest_msdump.capabilities.graphs.text_proto import unescaped
 from pytest_msdump.capabilities.inspect.checks import targets_of
 from pytest_msdump.core.dtypes import canonical, coarser
 from pytest_msdump.core.dumps.file_names import (
@@ -23,9 +26,6 @@ from pytest_msdump.core.facts.memory_formats import may_be_padded
 from pytest_msdump.core.model.dump import Edge, Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import OpKey, TensorKey
 from pytest_msdump.core.storage.files import in_utf8
-from pytest_msdump.dumps.graphs.flow import consumers
-from pytest_msdump.dumps.graphs.ir_types import dtype_name
-from pytest_msdump.dumps.graphs.text_proto import unescaped
 
 EXAMPLES = [
     (canonical, "BFloat16", "bfloat16"),

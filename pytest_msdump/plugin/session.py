@@ -14,7 +14,6 @@ from uuid import uuid4
 
 import pytest
 
-from pytest_msdump.calibrate.engine import limits_file_to_lower
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.core.model.record import Local, Record
@@ -47,7 +46,7 @@ from pytest_msdump.plugin.sources import (
 )
 
 if TYPE_CHECKING:
-    from pytest_msdump.replay.reference_model import Reference
+    from pytest_msdump.capabilities.replay.reference_model import Reference
 
 
 GATE: pytest.StashKey[Gate] = pytest.StashKey()
@@ -119,7 +118,7 @@ class Gate:
             with _uncaptured(self.config), progress_of(self.config).step("indexing and pairing"):
                 made = self.plans[source] = plan(load_source(self.config, source), hooks=hooks_of(self.config))
             if self.config.option.msdump_limits_update:
-                limits_file_to_lower(made.suite)
+                offered("calibration").limits_file_to_lower(made.suite)
             self._dumps.add(made.roots)
         return self.plans[source]
 

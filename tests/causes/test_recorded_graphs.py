@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_msdump.causes.reasons import reason_of
-from pytest_msdump.causes.summarised import role_lines
+from pytest_msdump.capabilities.causes.reasons import reason_of
+from pytest_msdump.capabilities.causes.summarised import role_lines
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.model.dump import Edge, Operator
 from pytest_msdump.core.model.record import Record

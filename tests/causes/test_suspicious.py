@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pytest
 from dump_builder import write_mindspore, write_reference
 
-from pytest_msdump.causes import mispaired
-from pytest_msdump.causes.fingerprint import sample_of, sampled_distance
+from pytest_msdump.capabilities.causes import mispaired
+from pytest_msdump.capabilities.suggest.fingerprint import sample_of, sampled_distance
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.report.build import build_report, compare_plan

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from dump_builder import Tensor, write_mindspore
 
-from pytest_msdump.causes.reasons import reason_of
-from pytest_msdump.causes.summarised import loose_limits
+from pytest_msdump.capabilities.causes.reasons import reason_of
+from pytest_msdump.capabilities.causes.summarised import loose_limits
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.capabilities.ascend.header import parse_header
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.dumps.listing import walk
 from pytest_msdump.core.dumps.npy import parse_header as parse_npy
+from pytest_msdump.core.dumps.wire import Memory, WireSpan, fields
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.storage.files import names_kept
-from pytest_msdump.dumps.ascend_header import parse_header
-from pytest_msdump.dumps.wire import Memory, WireSpan, fields
 
 numbers = st.integers(1, 15)
 

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.capabilities.tensor_files.npz import NpzReader
+from pytest_msdump.capabilities.tensor_files.safetensors import SafetensorsReader
 from pytest_msdump.core import registry
 from pytest_msdump.core.compare import opening
 from pytest_msdump.core.compare.opening import as_path
@@ -20,8 +22,6 @@ from pytest_msdump.core.dumps.base import index_dump
 from pytest_msdump.core.dumps.npy_tree import NpyTreeReader
 from pytest_msdump.core.dumps.stored_file import StoredFile
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
-from pytest_msdump.dumps.npz import NpzReader
-from pytest_msdump.dumps.safetensors import SafetensorsReader
 from pytest_msdump.testing.conformance import ReaderConformance
 
 READERS = registry.load("dumps", "Reader")

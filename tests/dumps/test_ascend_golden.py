@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.ascend.dump_file import open_part, read_header
 from pytest_msdump.core import registry
 from pytest_msdump.core.dumps.base import index_dump
 from pytest_msdump.core.layouts.device_layout import logical
-from pytest_msdump.dumps.ascend_file import open_part, read_header
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 READERS = registry.load("dumps", "Reader")

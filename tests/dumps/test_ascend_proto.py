@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from dumps.dumpmade import FLOAT, TIME, message, one_output, op_output, put
 
+from pytest_msdump.capabilities.ascend.converted import ProtoFolderReader
 from pytest_msdump.core import registry
 from pytest_msdump.core.dumps.base import index_dump
 from pytest_msdump.core.errors import TensorFileError
-from pytest_msdump.dumps.converted import ProtoFolderReader
 from pytest_msdump.testing.conformance import ReaderConformance
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from dumps import dumpmade
 
-from pytest_msdump.dumps.ascend_header import parse_header
-from pytest_msdump.dumps.wire import Memory
+from pytest_msdump.capabilities.ascend.header import parse_header
+from pytest_msdump.core.dumps.wire import Memory
 
 
 def test_buffers_then_spaces_follow_the_tensors() -> None:

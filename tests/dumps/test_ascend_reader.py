@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from dumps.dumpmade import FLOAT, TIME, dump2, message, one_output, op_input, op_output, put
 
+from pytest_msdump.capabilities.ascend.reader import AscendReader
 from pytest_msdump.core import registry
 from pytest_msdump.core.dumps.base import index_dump
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.model.tensor import Coordinates
-from pytest_msdump.dumps.ascend import AscendReader
 from pytest_msdump.testing.conformance import ReaderConformance
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"

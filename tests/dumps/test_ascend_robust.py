@@ -22,12 +22,12 @@ from dumps.dumpmade import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.capabilities.ascend.dump_file import open_part, read_header
+from pytest_msdump.capabilities.ascend.header import parse_header
+from pytest_msdump.capabilities.ascend.reader import AscendReader
+from pytest_msdump.capabilities.ascend.slices import open_sliced
+from pytest_msdump.core.dumps.wire import Memory
 from pytest_msdump.core.errors import MsdumpError, TensorFileError
-from pytest_msdump.dumps.ascend import AscendReader
-from pytest_msdump.dumps.ascend_file import open_part, read_header
-from pytest_msdump.dumps.ascend_header import parse_header
-from pytest_msdump.dumps.slices import open_sliced
-from pytest_msdump.dumps.wire import Memory
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 

@@ -7,11 +7,11 @@ from dumps.dumpmade import BF16, FLOAT, FLOAT16, STRING, dump2, message, op_inpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.capabilities.ascend.dump_file import open_part
 from pytest_msdump.core.dumps.array_reader import Layout, PackedReader
 from pytest_msdump.core.dumps.stored_file import StoredFile
 from pytest_msdump.core.errors import TensorFileError, TensorShapeError
 from pytest_msdump.core.model.tensor import TensorSpec
-from pytest_msdump.dumps.ascend_file import open_part
 
 NAME = "Add.op.1.1.1600000000000001"
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from dumps.dumpmade import TIME, one_output, put
 
+from pytest_msdump.capabilities.ascend.converted import ConvertedReader
 from pytest_msdump.core import registry
 from pytest_msdump.core.dumps.base import index_dump
 from pytest_msdump.core.dumps.file_names import parse_converted
 from pytest_msdump.core.dumps.mindspore import MindSporeReader
-from pytest_msdump.dumps.converted import ConvertedReader
 from pytest_msdump.testing.conformance import ReaderConformance
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.debug_mode.reader import DebugModeReader
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import ArrayView, index
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
-from pytest_msdump.dumps.debug_mode import DebugModeReader
 from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.testing.conformance import ReaderConformance
 

@@ -10,6 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.hook_dumps.reader import (
+    DebugTreeReader,
+    ForwardPassReader,
+    SglangDumperReader,
+    parse_dumper_name,
+)
 from pytest_msdump.cli import main
 from pytest_msdump.core import registry
 from pytest_msdump.core.compare.opening import index
@@ -17,12 +23,6 @@ from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.dumps.hook_dumps import (
-    DebugTreeReader,
-    ForwardPassReader,
-    SglangDumperReader,
-    parse_dumper_name,
-)
 from pytest_msdump.testing.conformance import ReaderConformance
 
 DATA = Path(__file__).parent.parent / "data" / "hooks"
@@ -305,7 +305,7 @@ def test_files_are_not_read_unless_the_suite_asks(monkeypatch, tmp_path):
     def refuse(path):
         raise AssertionError(path)
 
-    monkeypatch.setattr("pytest_msdump.dumps.hook_dumps.saved_value", refuse)
+    monkeypatch.setattr("pytest_msdump.capabilities.hook_dumps.reader.saved_value", refuse)
     assert not any(ref.placement for ref in index(SHARDS / "megatron_4").refs)
     with pytest.raises(AssertionError):
         plan_by_meta(tmp_path, SHARDS / "megatron_4", SHARDS / "megatron_1")

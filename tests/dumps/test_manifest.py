@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump import open_dump
+from pytest_msdump.capabilities.record.manifest import write_manifest
+from pytest_msdump.capabilities.record.writer import sketch_dump
 from pytest_msdump.core.dumps.manifest import parse_manifest
 from pytest_msdump.core.dumps.npy_folder import NpyFolderReader
 from pytest_msdump.core.matching.pairer import pair_dumps
 from pytest_msdump.core.model.dump import Edge, Operator
 from pytest_msdump.core.model.tensor import Coordinates
 from pytest_msdump.record import DumpWriter, RawArray
-from pytest_msdump.record.manifest import write_manifest
-from pytest_msdump.record.writer import sketch_dump
 from pytest_msdump.testing.conformance import ReaderConformance
 
 

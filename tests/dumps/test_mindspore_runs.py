@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 from dump_builder import START
 
+from pytest_msdump.capabilities.ascend.reader import AscendReader
 from pytest_msdump.core.dumps.mindspore import MindSporeReader
 from pytest_msdump.core.dumps.reruns import order_by_time, separate_tree_runs
 from pytest_msdump.core.model.dump import in_order
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
-from pytest_msdump.dumps.ascend import AscendReader
 
 GENERATIONS = Path(__file__).parents[1] / "data" / "generations"
 ROOT = Path("/dump")

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.msprobe.dump_json import parse_call, parse_file
+from pytest_msdump.capabilities.msprobe.reader import MsprobeReader
 from pytest_msdump.cli import main
 from pytest_msdump.core import registry
 from pytest_msdump.core.compare.opening import index
@@ -18,8 +20,6 @@ from pytest_msdump.core.dumps.npy import open_npy
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.core.report.json_report import read_json
-from pytest_msdump.dumps.msprobe import MsprobeReader
-from pytest_msdump.dumps.msprobe_json import parse_call, parse_file
 from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.testing.conformance import ReaderConformance
 

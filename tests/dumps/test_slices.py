@@ -18,10 +18,10 @@ from dumps.dumpmade import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.capabilities.ascend.slices import parse_slicing
 from pytest_msdump.core import registry
 from pytest_msdump.core.dumps.base import index_dump
 from pytest_msdump.core.errors import TensorFileError, TensorShapeError
-from pytest_msdump.dumps.slices import parse_slicing
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "l_ffts"
 READERS = registry.load("dumps", "Reader")

@@ -8,12 +8,12 @@ from dump_builder import START, write_mindspore
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.capabilities.statistics.reader import parse_table, read_statistics
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.errors import DumpNotFoundError
 from pytest_msdump.core.facts.metrics import LABEL_COLUMNS, STATISTICS
 from pytest_msdump.core.model.comparison import is_printed_as
 from pytest_msdump.core.model.tensor import Coordinates, TensorSpec
-from pytest_msdump.dumps.statistics import parse_table, read_statistics
 
 PREFIX = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape"
 COUNTS = "Count,Negative Zero Count,Positive Zero Count,NaN Count,Negative Inf Count,Positive Inf Count,Zero Count"
@@ -388,7 +388,7 @@ def test_a_table_with_bytes_that_are_no_text_is_read_as_far_as_it_goes(tmp_path)
 def test_very_long_lines_and_files_are_not_held(tmp_path, monkeypatch):
     path = write(tmp_path / "statistic.csv", RUN, "x" * 200_000, line("a", 1))
     assert len(read_statistics(tmp_path).rows) == 1
-    monkeypatch.setattr("pytest_msdump.dumps.statistics._MAX_BYTES", 1000)
+    monkeypatch.setattr("pytest_msdump.capabilities.statistics.reader._MAX_BYTES", 1000)
     assert path.stat().st_size > 1000
     tables = read_statistics(tmp_path)
     assert tables.rows == ()

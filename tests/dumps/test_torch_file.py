@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.tensor_files import torch_pickle
+from pytest_msdump.capabilities.tensor_files.torch_file import TorchFileReader
 from pytest_msdump.core import registry
 from pytest_msdump.core.dumps.base import index_dump
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
-from pytest_msdump.dumps import torch_pickle
-from pytest_msdump.dumps.torch_file import TorchFileReader
 from pytest_msdump.testing.conformance import ReaderConformance
 
 READERS = registry.load("dumps", "Reader")

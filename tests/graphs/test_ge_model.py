@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matching.rulemade import attribute, model, op, output, text, was
 
+from pytest_msdump.capabilities.graphs import ge_model
+from pytest_msdump.capabilities.graphs.ge_model import parse_model, read_model
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.dump import Edge, Operator, OperatorGraph, OriginOutput
-from pytest_msdump.dumps.graphs import ge_model
-from pytest_msdump.dumps.graphs.ge_model import parse_model, read_model
 
 GOLDEN = Path(__file__).parents[1] / "data" / "fusion"
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from matching.rulemade import ascend, device, model, op
 
+from pytest_msdump.capabilities.graphs.execution_order import with_model_order
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.dumps.graphs.execution_order import with_model_order
 
 
 def told(dump: Dump) -> list[tuple[str, int | None]]:

@@ -11,11 +11,11 @@ from graphs.samples import IDS, IRS, ROOT, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.capabilities.graphs.ms_pb import parse_pb
+from pytest_msdump.capabilities.graphs.source_lines import frames_of, user_frames
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.dump import Edge, OperatorGraph
 from pytest_msdump.core.model.tensor import TensorSpec
-from pytest_msdump.dumps.graphs.ms_pb import parse_pb
-from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
 
 ODD = ROOT / "odd" / "ms_output_trace_code_graph_0.pb"
 # Weights that a graph of control flow lists with a number, and with their names in Protobuf.

@@ -17,7 +17,7 @@ import pytest
 from semantics.gate import ask
 
 from pytest_msdump import open_dump
-from pytest_msdump.causes.fingerprint import sample
+from pytest_msdump.capabilities.suggest.fingerprint import sample
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.dumps.array_writer import text_bytes

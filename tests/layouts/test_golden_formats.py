@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.ascend.dump_file import open_output
 from pytest_msdump.core.layouts.device_layout import logical, stored, target
-from pytest_msdump.dumps.ascend_file import open_output
 
 DATA = Path(__file__).parent.parent / "data"
 CONVERTED = DATA / "e_convert"

@@ -9,11 +9,11 @@ import mindspore
 import numpy as np
 
 from pytest_msdump import assert_close, open_dump
+from pytest_msdump.capabilities.record.mindspore import array_of
+from pytest_msdump.capabilities.record.sketching import decoded_blocks
+from pytest_msdump.capabilities.statistics.count_sketch import sketch_blocks
 from pytest_msdump.core.dtypes.arrays import array_to_save
-from pytest_msdump.metrics.count_sketch import sketch_blocks
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.record.mindspore import array_of
-from pytest_msdump.record.sketching import decoded_blocks
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 PLAIN = ("bool", *INTEGERS, "float16", "float32", "float64", "complex64", "complex128")

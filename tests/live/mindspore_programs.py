@@ -13,9 +13,9 @@ import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
+from pytest_msdump.capabilities.record.mindspore import CellRecording, array_of
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record import Perturbation, Recorder
-from pytest_msdump.record.mindspore import CellRecording, array_of
 
 X = Tensor(np.linspace(-1, 1, 10).reshape(2, 5).astype(np.float32))
 

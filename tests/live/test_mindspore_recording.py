@@ -20,9 +20,9 @@ from live.reading_back import bits_of
 
 import pytest_msdump
 from pytest_msdump import open_dump
+from pytest_msdump.capabilities.record.recorder import opened
 from pytest_msdump.core.errors import ProgramError, TensorFileError
 from pytest_msdump.record import Perturbation, Recorder
-from pytest_msdump.record.recorder import opened
 
 PYTHON = os.environ.get("MSDUMP_MINDSPORE_PYTHON")
 PROGRAMS = Path(__file__).parent / "mindspore_programs.py"

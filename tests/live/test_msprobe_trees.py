@@ -6,10 +6,10 @@ from contextlib import closing
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.record.torch import TorchRecording
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import index, open_logical
 from pytest_msdump.core.report.json_report import read_json
-from pytest_msdump.record.torch import TorchRecording
 
 torch = pytest.importorskip("torch")
 msprobe = pytest.importorskip("msprobe.pytorch")

@@ -5,11 +5,11 @@ import pytest
 from dump_builder import write_reference
 from live.runs import msdump
 
+from pytest_msdump.capabilities.replay.reference_model import load_reference, replay_plan
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import Recorder
-from pytest_msdump.replay.reference_model import load_reference, replay_plan
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")

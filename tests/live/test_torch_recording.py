@@ -418,7 +418,7 @@ def test_the_manifest_tells_framework_device_seed_inputs_and_weights(recorder, x
     assert (manifest["device"], manifest["seeds"], manifest["complete"]) == ("cpu", {"torch": 1234}, True)
     assert set(manifest["inputs"]) == {"x", "scale"}
     assert set(manifest["weights"]) == set(model.state_dict())
-    from pytest_msdump.record.manifest import digest
+    from pytest_msdump.capabilities.record.manifest import digest
 
     assert manifest["inputs"]["x"] == digest(x.numpy())
 

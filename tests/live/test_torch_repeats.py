@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import pytest
 
-from pytest_msdump.causes.repeats import repeat, repeat_lines
+from pytest_msdump.capabilities.programs.repeats import repeat, repeat_lines
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.text import say
 from pytest_msdump.record import Recorder

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 from pytest_msdump import assert_replay
-from pytest_msdump.causes.suggest_partners import suggest_partners
+from pytest_msdump.capabilities.replay.pairing import suggest_with
+from pytest_msdump.capabilities.replay.reference_model import reference_of, replay_plan
+from pytest_msdump.capabilities.suggest.suggest_partners import suggest_partners
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import Recorder
-from pytest_msdump.replay.pairing import suggest_with
-from pytest_msdump.replay.reference_model import reference_of, replay_plan
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

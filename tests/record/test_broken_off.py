@@ -18,12 +18,13 @@ import pytest
 from dump_builder import write_mindspore
 
 from pytest_msdump import assert_dumps_close, open_dump
+from pytest_msdump.capabilities.record import manifest, writer
+from pytest_msdump.capabilities.record.reference import keep_reference
 from pytest_msdump.cli import main
 from pytest_msdump.core.dumps.manifest import read_manifest
 from pytest_msdump.core.errors import ConfigError, IncompleteRecordingError, MsdumpError, ProgramError
 from pytest_msdump.core.report.json_report import read_json
-from pytest_msdump.record import DumpWriter, RawArray, Recorder, manifest, writer
-from pytest_msdump.record.reference import keep_reference
+from pytest_msdump.record import DumpWriter, RawArray, Recorder
 
 pytestmark = pytest.mark.e2e
 
@@ -425,7 +426,7 @@ import os, signal, sys
 import numpy as np
 from pathlib import Path
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.record import reference
+from pytest_msdump.capabilities.record import reference
 def build(folder):
     with DumpWriter(folder) as writer:
         writer.write("a", np.ones(3))

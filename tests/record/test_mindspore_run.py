@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.programs.mindspore_run import run_mindspore
+from pytest_msdump.capabilities.record.recorder import opened
 from pytest_msdump.core.compare.opening import OpenDump
 from pytest_msdump.core.errors import ConfigError, ProgramError
-from pytest_msdump.record.mindspore_run import run_mindspore
-from pytest_msdump.record.recorder import opened
 
 # Stands for a script that runs a network: dumps as MindSpore would.
 SCRIPT = """

@@ -12,8 +12,15 @@ from typing import Any
 
 import pytest
 
+from pytest_msdump.capabilities.record.process import (
+    LogTail,
+    Ran,
+    checked_timeout,
+    own_folder,
+    run_process,
+    running_in_group,
+)
 from pytest_msdump.core.errors import ConfigError, ProgramError
-from pytest_msdump.record.process import LogTail, Ran, checked_timeout, own_folder, run_process, running_in_group
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 

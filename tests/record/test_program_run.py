@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.programs.program import run_program
+from pytest_msdump.capabilities.record.recorder import opened
 from pytest_msdump.core.compare.opening import OpenDump
 from pytest_msdump.core.errors import ConfigError, ProgramError
-from pytest_msdump.record.program import run_program
-from pytest_msdump.record.recorder import opened
 
 GOLDEN = Path(__file__).parent.parent / "data/ascend_golden/b_npu_vs_npu/right"
 # Dumps what an AscendCL program would, to where its configuration says.

@@ -14,9 +14,10 @@ import pytest
 from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump import open_dump
+from pytest_msdump.capabilities.record import sketching
 from pytest_msdump.cli import main
 from pytest_msdump.core.errors import ConfigError, IncompleteRecordingError
-from pytest_msdump.record import DumpWriter, RawArray, sketching
+from pytest_msdump.record import DumpWriter, RawArray
 
 LARGE = np.random.default_rng(0).standard_normal((8, 40, 25)).astype("f4")
 SMALL = np.arange(12, dtype="f4").reshape(3, 4)

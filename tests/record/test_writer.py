@@ -84,7 +84,7 @@ def test_two_true_names_of_one_spelling_get_two_file_names(tmp_path):
 
 def test_timestamps_rise_also_when_the_clock_goes_back(tmp_path, monkeypatch):
     times = iter([1_700_000_000_000_005_000, 1_700_000_000_000_005_000, 1_600_000_000_000_000_000])
-    monkeypatch.setattr("pytest_msdump.record.writer.time.time_ns", lambda: next(times))
+    monkeypatch.setattr("pytest_msdump.capabilities.record.writer.time.time_ns", lambda: next(times))
     with DumpWriter(tmp_path / "d") as writer:
         stamps = [int(writer.write("op", np.zeros(1)).name.split(".")[2]) for _ in range(3)]
     assert stamps == [1_700_000_000_000_005, 1_700_000_000_000_006, 1_700_000_000_000_007]

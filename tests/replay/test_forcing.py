@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_msdump.capabilities.replay.forcing import ForcedPlace, Forcing, Marks, in_order_of, precision
+from pytest_msdump.capabilities.replay.judging import judge
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.facts.profiles import EXP_FAMILY
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.replay.forcing import ForcedPlace, Forcing, Marks, in_order_of, precision
-from pytest_msdump.replay.judging import judge
 
 EXACT = np.random.default_rng(3).normal(size=(40, 50))
 SINGLE = EXACT.astype("f4")

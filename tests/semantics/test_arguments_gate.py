@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from semantics.gate import Answer, ask
 
+from pytest_msdump.capabilities.graphs.operators import ArgumentBook
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.graph_operators import ArgumentBook
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.model.dump import Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os.path import commonprefix
 from typing import Any
 
-from pytest_msdump.causes.summarised import loose_limits
+from pytest_msdump.capabilities.causes.summarised import loose_limits
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.limits.permissions import permission_sentences
 from pytest_msdump.core.model.comparison import Finding

@@ -142,7 +142,8 @@ Tensor: TypeAlias = Union[TensorView, TensorRef, str, "PathLike[str]", Any]
 def open_view(ref: TensorRef) -> TensorView:
     """Open one tensor lazily: its header is read and checked, its data is not."""
     if ref.parts:
-        for name, target in ports.rows("OPENERS").items():
+        # What a capability that needs another one opens is made of what that one opens.
+        for name, target in reversed([*ports.rows("OPENERS").items()]):
             if name in ref.parts:
                 opened: TensorView = ports.load(target)(ref)
                 return opened

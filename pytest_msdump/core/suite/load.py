@@ -27,8 +27,8 @@ _RULE_FILES = ("fusion", "quant_fusion", "close_fusion")
 _DEFAULTS = {option.name: option.value for option in OPTIONS}
 
 if TYPE_CHECKING:
+    from pytest_msdump.capabilities.shards.model import Sharding
     from pytest_msdump.core.limits.limits_file import LimitsFile
-    from pytest_msdump.model.shards import Sharding
 
 # A limits file has a line for each tensor of a run, of which there may be a million.
 _MOST_LIMITS_BYTES = 2**28
