@@ -108,7 +108,8 @@ def define(totals: Totals) -> dict[str, Measurement]:
                 value, reason = found, None
             else:
                 value, reason = _number_or_reason(found)
-            place = None if reason is not None or row.place is None else row.place(totals)
+            # No element made a number of 0.
+            place = row.place(totals) if value and row.place is not None else None
             if place is not None and not isinstance(place, tuple):
                 place = unravel(place, totals.shape)
             measurements[metric] = Measurement(metric, value, reason, where=place)
