@@ -26,6 +26,7 @@ JOINED = {
     **{f"core.dumps.{name}": f"capabilities.tensor_files.{name}" for name in ("npz", "safetensors", "torch_file")},
     "core.dumps.npy_file": "core.dumps.npy",
     "core.dumps.flat_steps": "core.dumps.npy_folder",
+    "core.dumps.strided_reader": "core.dumps.array_reader",
     "core.matching.advice": "core.matching.rules",
     "core.model.graph": "core.model.dump",
     "core.model.numbers": "core.model.describe",

@@ -19,8 +19,8 @@ from storage.shelf import TroubledFileSystem
 from pytest_msdump.capabilities.remote import listings
 from pytest_msdump.capabilities.remote.listings import FIRST_BYTES, MOST_BYTES
 from pytest_msdump.core.compare.opening import as_path, index, open_view
+from pytest_msdump.core.dumps.array_reader import StridedReader
 from pytest_msdump.core.dumps.stored_file import StoredFile
-from pytest_msdump.core.dumps.strided_reader import StridedReader
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.storage.locations import StoredObject
 

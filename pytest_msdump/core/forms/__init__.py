@@ -146,8 +146,13 @@ def list_of(form: Form, *, length: int | None = None, most: int | None = None, w
             raise expected(f"{what} of {length}", value, place)
         return tuple([read_item(item, f"{place}[{number}]") for number, item in enumerate(value)])
 
-    write = list if write_item is as_it_is else lambda value: [write_item(item) for item in value]
-    return Form(read, write, keys=form.keys)
+    def write(value: Any) -> list[Any]:
+        # As in `table`: finite numbers are written as they are.
+        if write_item is encode:
+            return [item if type(item) is float and -inf < item < inf else encode(item) for item in value]
+        return [write_item(item) for item in value]
+
+    return Form(read, list if write_item is as_it_is else write, keys=form.keys)
 
 
 def union(what: str, *rows: tuple[type | tuple[type, ...], Form]) -> Form:

@@ -41,7 +41,16 @@ from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, Missing
 from pytest_msdump.core.report.base import ReportKind
 from pytest_msdump.core.report.coverage import counts
 from pytest_msdump.core.report.packing import pack, unpack
-from pytest_msdump.core.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RELATION, parts_form, refusing
+from pytest_msdump.core.report.record_json import (
+    ADDRESS,
+    AT,
+    CODE,
+    RECORD,
+    SHAPE_RELATION,
+    parts_form,
+    refusing,
+    write_to_pack,
+)
 from pytest_msdump.core.storage.files import read_user_file, unique_keys, write_file
 from pytest_msdump.core.text import say
 
@@ -271,7 +280,7 @@ def _pieces(report: Report) -> Iterator[str]:
     shared: dict[str, int] = {}
 
     def packed(record: Record) -> dict[str, Any]:
-        return pack(RECORD.write(record), shared, dumps_tight)
+        return pack(write_to_pack(record), shared, dumps_tight)
 
     before = "{\n"
     for key, form in _KEYS.items():
@@ -290,7 +299,7 @@ def _pieces(report: Report) -> Iterator[str]:
         yield "[\n  "
         for start in range(0, len(value), _LINES_AT_ONCE):
             yield ",\n  " if start else ""
-            yield ",\n  ".join(dumps_tight(write(one)) for one in value[start : start + _LINES_AT_ONCE])
+            yield ",\n  ".join([dumps_tight(write(one)) for one in value[start : start + _LINES_AT_ONCE]])
         yield "\n]"
     yield "\n}\n"
 

@@ -473,11 +473,12 @@ _plain_of, _coordinates_of = attrgetter(*_PLAIN), attrgetter(*COORDINATES)
 
 def _parts(record: Record) -> Mapping[str, Any]:
     left, verdict, note = record.left, record.verdict, record.pair_note
-    parts: dict[str, Any] = dict(zip(_PLAIN, _plain_of(record), strict=True))
-    parts |= zip(COORDINATES, _coordinates_of(left.at), strict=True)
-    parts |= UNMEASURED if record.comparison is None else measured_parts(record.comparison)
-    parts |= {name: getattr(record, name) for name in _ROLE} if record.role is not None else {}
-    return parts | {
+    role = {name: getattr(record, name) for name in _ROLE} if record.role is not None else {}
+    return {
+        **dict(zip(_PLAIN, _plain_of(record), strict=True)),
+        **dict(zip(COORDINATES, _coordinates_of(left.at), strict=True)),
+        **(UNMEASURED if record.comparison is None else measured_parts(record.comparison)),
+        **role,
         "source": left.source,
         "verdict": verdict.outcome,
         "would_pass": verdict.would_pass,
@@ -536,4 +537,10 @@ def _read_consistent(entry: Any, place: str) -> Record:
     return record
 
 
+def _packed_parts(record: Record) -> Mapping[str, Any]:
+    """Return the same without what `packing` leaves out of a passing record."""
+    return {**_parts(record), "where": {}, "worst": ()} if record.verdict.outcome == "pass" else _parts(record)
+
+
 RECORD = _RECORD._replace(read=_read_consistent)
+write_to_pack = table(_record, _RECORD_KEYS, parts=_packed_parts).write

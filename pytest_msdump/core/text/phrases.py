@@ -55,12 +55,15 @@ def say(message: Message, language: str = "en") -> str:
     template = words[message.code] if message.code in words else catalogue(language)[message.code]
     if not isinstance(template, str):
         template = template[0 if parameters.get("n") == 1 else 1]
+    parts = _parts(template)
+    if len(parts) == 1 and parts[0][1] is None:
+        return parts[0][0]
     value, limit = parameters.get("value"), parameters.get("limit")
     if isinstance(value, int | float) and isinstance(limit, int | float):
         parameters = {**parameters, **dict(zip(("value", "limit"), apart(value, limit), strict=True))}
     return "".join(
         literal if name is None else literal + _written(parameters[name], spec, language)
-        for literal, name, spec in _parts(template)
+        for literal, name, spec in parts
     )
 
 
