@@ -8,7 +8,7 @@ from pytest_msdump.capabilities.convert.dump_files import data_type_number, memo
 from pytest_msdump.capabilities.convert.formats import header_format
 from pytest_msdump.capabilities.convert.renaming import compile_pattern
 from pytest_msdump.capabilities.graphs.flow import consumers
-from pytest_msdump.capabilities.graphs.ir_types import dtype_name
+from pytest_msdump.capabilities.graphs.ir import dtype_name
 from pytest_msdump.capabilities.graphs.text_proto import unescaped
 from pytest_msdump.capabilities.inspect.checks import targets_of
 from pytest_msdump.core.dtypes import canonical, coarser

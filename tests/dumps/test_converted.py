@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from dumps.dumpmade import TIME, one_output, put
 
-from pytest_msdump.capabilities.ascend.converted import ConvertedReader
+from pytest_msdump.capabilities.ascend.reader import ConvertedReader
 from pytest_msdump.core import registry
 from pytest_msdump.core.dumps.base import index_dump
 from pytest_msdump.core.dumps.file_names import parse_converted

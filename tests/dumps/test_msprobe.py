@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump.capabilities.msprobe.dump_json import parse_call, parse_file
-from pytest_msdump.capabilities.msprobe.reader import MsprobeReader
+from pytest_msdump.capabilities.msprobe.reader import MsprobeReader, parse_call, parse_file
 from pytest_msdump.cli import main
 from pytest_msdump.core import registry
 from pytest_msdump.core.compare.opening import index

@@ -10,8 +10,14 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from pytest_msdump.capabilities.causes.growth import Grown, growth_by_graph, growth_by_order
-from pytest_msdump.capabilities.causes.network import NetworkNode, components, numbered
+from pytest_msdump.capabilities.causes.growth import (
+    Grown,
+    NetworkNode,
+    components,
+    growth_by_graph,
+    growth_by_order,
+    numbered,
+)
 from pytest_msdump.capabilities.causes.reasons import reason_text
 from pytest_msdump.core.model.record import Record, RoleReason
 from pytest_msdump.core.model.tensor import Coordinates

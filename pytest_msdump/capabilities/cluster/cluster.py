@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_msdump.capabilities.cache.program_version import (
+from pytest_msdump.capabilities.cache.cache import (
     Stamp,
     bytes_to_read,
     differences,
@@ -331,7 +331,7 @@ def _question(folders: tuple[str, ...]) -> Callable[[], dict[str, Any]]:
         import os
 
         try:
-            stamp = importlib.import_module("pytest_msdump.capabilities.cache.program_version").stamp()
+            stamp = importlib.import_module("pytest_msdump.capabilities.cache.cache").stamp()
         except Exception as error:
             try:
                 found = f"has pytest-msdump {importlib.metadata.version('pytest-msdump')}, which cannot do this"

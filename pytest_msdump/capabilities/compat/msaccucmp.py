@@ -17,17 +17,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_msdump.capabilities.compat.arguments import (
+    NEWER_FLAGS,
     ONE_FILE_EACH,
     Arguments,
     Flag,
     Grammar,
+    check_newer,
     chosen_algorithms,
     chosen_groups,
     narrowed,
     new_file,
     new_spelling,
+    new_words,
     output_folder,
     passed_arguments,
+    run_newer,
     run_program,
     say,
     vendor_suite,
@@ -35,7 +39,6 @@ from pytest_msdump.capabilities.compat.arguments import (
 )
 from pytest_msdump.capabilities.compat.msaccucmp_commands import COMMANDS
 from pytest_msdump.capabilities.compat.mscmp_advisor import advice
-from pytest_msdump.capabilities.compat.single_operator import NEWER_FLAGS, check_newer, new_words, run_newer
 from pytest_msdump.capabilities.graphs.ge_model import named_graphs
 from pytest_msdump.capabilities.overflow.device import with_overflow
 from pytest_msdump.capabilities.vendor_tables.table import Columns, columns_for, vendor_table

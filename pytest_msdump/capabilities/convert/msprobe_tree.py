@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.capabilities.msprobe.dump_json import parse_call
+from pytest_msdump.capabilities.msprobe.reader import parse_call
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.dumps.array_writer import write_view
 from pytest_msdump.core.errors import ConfigError, MsdumpError

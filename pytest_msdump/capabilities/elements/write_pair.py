@@ -10,8 +10,15 @@ from contextlib import ExitStack, closing, suppress
 from os import PathLike
 from pathlib import Path
 
-from pytest_msdump.capabilities.elements.files import file_stem, note_stem
-from pytest_msdump.capabilities.elements.writing import MOST_ROWS, MOST_TOP, Detail, DetailOptions, detail_views
+from pytest_msdump.capabilities.elements.writing import (
+    MOST_ROWS,
+    MOST_TOP,
+    Detail,
+    DetailOptions,
+    detail_views,
+    file_stem,
+    note_stem,
+)
 from pytest_msdump.core.compare.align import align, axis_letters
 from pytest_msdump.core.compare.opening import Tensor, as_path, open_tensor, open_view
 from pytest_msdump.core.compare.planning import Plan

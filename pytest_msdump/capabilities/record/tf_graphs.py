@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_msdump.capabilities.record.recording import RunRecording
-from pytest_msdump.capabilities.record.selection import Patterns, select_operators
+from pytest_msdump.capabilities.record.recording import Patterns, RunRecording, select_operators
 from pytest_msdump.capabilities.record.writer import FileNames, safe_name
 from pytest_msdump.core.errors import ConfigError
 

@@ -16,11 +16,16 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from pytest_msdump.capabilities.record import torch_tensors
-from pytest_msdump.capabilities.record.call_graph import EndedCall
-from pytest_msdump.capabilities.record.calls import bound_arguments, leaves, named_leaves
-from pytest_msdump.capabilities.record.ranks import groups_of, placement_of
-from pytest_msdump.capabilities.record.recording import HookedRecording
-from pytest_msdump.capabilities.record.selection import Patterns, is_a, name_modules, names_inside, select_modules
+from pytest_msdump.capabilities.record.calls import EndedCall, bound_arguments, leaves, named_leaves
+from pytest_msdump.capabilities.record.manifest import groups_of, placement_of
+from pytest_msdump.capabilities.record.recording import (
+    HookedRecording,
+    Patterns,
+    is_a,
+    name_modules,
+    names_inside,
+    select_modules,
+)
 from pytest_msdump.capabilities.record.sketching import Sketched
 from pytest_msdump.capabilities.record.torch_gradients import GradientEdge, Gradients
 from pytest_msdump.capabilities.record.torch_hooks import ForwardHooks

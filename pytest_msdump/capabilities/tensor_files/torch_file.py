@@ -20,19 +20,19 @@ from zipfile import ZIP_STORED
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.capabilities.tensor_files.npz import (
+    Member,
+    data_start,
+    is_encrypted,
+    members_of,
+    size_problem,
+)
 from pytest_msdump.capabilities.tensor_files.torch_pickle import (
     MAX_PICKLE_BYTES,
     PickledTensor,
     UnreadablePickleError,
     tensors_in,
     value_in,
-)
-from pytest_msdump.capabilities.tensor_files.zip_members import (
-    Member,
-    data_start,
-    is_encrypted,
-    members_of,
-    size_problem,
 )
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.dtypes.decode import can_decode
