@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_msdump.capabilities.causes.reasons import reason_of
+from pytest_msdump.capabilities.causes.roles import reason_of
 from pytest_msdump.capabilities.causes.summarised import role_lines
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.model.dump import Edge, Operator

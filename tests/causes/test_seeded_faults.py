@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from causes.networks import SIZE, above, computed, network, write, write_ge, write_ir
 
-from pytest_msdump.capabilities.causes.reasons import reason_of
+from pytest_msdump.capabilities.causes.roles import reason_of
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.build import build_report, compare_plan

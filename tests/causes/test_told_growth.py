@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from dump_builder import Tensor, write_mindspore
 
-from pytest_msdump.capabilities.causes.reasons import reason_of
+from pytest_msdump.capabilities.causes.roles import reason_of
 from pytest_msdump.capabilities.causes.summarised import loose_limits
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.model.record import Record

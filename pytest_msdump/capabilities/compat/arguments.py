@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from pytest_msdump.capabilities.elements.cells import NEWER, OLDER
-from pytest_msdump.capabilities.elements.command import check_folder, detail_gate, whole_number
+from pytest_msdump.capabilities.elements.write_pair import check_folder, detail_gate, whole_number
 from pytest_msdump.capabilities.elements.writing import MOST_ROWS, MOST_TOP, DetailOptions
 from pytest_msdump.cli import exit_code
 from pytest_msdump.core.compare.planning import Plan

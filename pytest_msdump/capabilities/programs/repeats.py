@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_msdump.capabilities.causes.localise import localise
-from pytest_msdump.capabilities.causes.reasons import reason_text
+from pytest_msdump.capabilities.causes.roles import reason_text
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.compare.planning import Plan

@@ -27,8 +27,7 @@ from pytest_msdump.capabilities.record.recording import (
     select_modules,
 )
 from pytest_msdump.capabilities.record.sketching import Sketched
-from pytest_msdump.capabilities.record.torch_gradients import GradientEdge, Gradients
-from pytest_msdump.capabilities.record.torch_hooks import ForwardHooks
+from pytest_msdump.capabilities.record.torch_hooks import ForwardHooks, GradientEdge, Gradients
 from pytest_msdump.capabilities.record.torch_operations import (
     Provenance,
     around_functions,
@@ -36,7 +35,6 @@ from pytest_msdump.capabilities.record.torch_operations import (
     computes,
     function_name,
 )
-from pytest_msdump.capabilities.record.torch_sketch import sketch_of_tensor
 from pytest_msdump.capabilities.record.torch_tensors import (
     array_of,
     is_backward,
@@ -44,6 +42,7 @@ from pytest_msdump.capabilities.record.torch_tensors import (
     is_tensor,
     is_transformed,
     plain_name,
+    sketch_of_tensor,
 )
 from pytest_msdump.capabilities.record.torch_variation import (
     BatchHalves,
