@@ -1,8 +1,6 @@
 """``python -m pytest_msdump.compat.compare_vector -l LEFT -r RIGHT … -o PATH``: the older script's command line.
 
-References
-----------
-Ascend "Accuracy Comparison Tool", vector comparison, the script ``compare_vector.pyc``.
+References: Ascend "Accuracy Comparison Tool", vector comparison, the script ``compare_vector.pyc``.
 """
 
 from __future__ import annotations

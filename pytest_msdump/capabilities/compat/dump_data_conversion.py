@@ -1,8 +1,6 @@
 """``python -m pytest_msdump.compat.dump_data_conversion -type KIND -target dump|numpy -i PATH -o DIR``.
 
-References
-----------
-Ascend "Accuracy Comparison Tool", "How Do I Convert an .npy File into a Dump File?", the script
+References: Ascend "Accuracy Comparison Tool", "How Do I Convert an .npy File into a Dump File?", the script
 ``dump_data_conversion.pyc``.
 """
 

@@ -1,8 +1,7 @@
 """``python -m pytest_msdump.compat.inplace_layer_process -i IN``: the script's command line, run by this package.
 
-References
-----------
-Ascend "Accuracy Comparison Tool", "Preparing .npy Data of a Caffe Model", the script ``inplace_layer_process.pyc``.
+References: Ascend "Accuracy Comparison Tool", "Preparing .npy Data of a Caffe Model", the script
+``inplace_layer_process.pyc``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """``python -m pytest_msdump.compat.msaccucmp compare -m LEFT -g RIGHT …``, and further commands: the newer script's.
 
-References
-----------
-Ascend "Accuracy Comparison Tool", ``msaccucmp.py compare``, release 26.2.0; batch comparison:
+References: Ascend "Accuracy Comparison Tool", ``msaccucmp.py compare``, release 26.2.0; batch comparison:
 ``dump_path/time/device_id/model_name/model_id/dump_step/``.
 """
 

@@ -1,9 +1,7 @@
 """The commands of ``python -m pytest_msdump.compat.msaccucmp`` beside ``compare``: convert, file_compare, overflow.
 
-References
-----------
-Ascend "Accuracy Comparison Tool", ``msaccucmp.py``, release 26.2.0. ``file_compare`` writes ``file_result_TIME.txt``
-with a line ``Algorithm: value`` for each.
+References: Ascend "Accuracy Comparison Tool", ``msaccucmp.py``, release 26.2.0. ``file_compare`` writes
+``file_result_TIME.txt`` with a line ``Algorithm: value`` for each.
 """
 
 from __future__ import annotations

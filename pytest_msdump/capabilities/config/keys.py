@@ -1,9 +1,7 @@
 """Every key of MindSpore's ``data_dump.json`` and of Ascend's ``acl.json``: what it takes, since when, and where.
 
-References
-----------
-MindSpore "Dump" documentation, releases 1.2, 1.3, 1.5, 2.0 and later 2.x; answers of MindSpore 2.10 on CPU to each.
-CANN "acl.json" dump configuration, `aclInit`. Where no document says since when a key is known, it is 2.0.
+References: MindSpore "Dump" documentation, releases 1.2, 1.3, 1.5, 2.0 and later 2.x; answers of MindSpore 2.10 on CPU
+to each. CANN "acl.json" dump configuration, `aclInit`. Where no document says since when a key is known, it is 2.0.
 """
 
 from __future__ import annotations

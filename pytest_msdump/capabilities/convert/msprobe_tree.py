@@ -1,8 +1,6 @@
 """Write the tensors of any dump as a tree of msprobe, in the form that it has for MindSpore: npy files and JSON.
 
-References
-----------
-mindstudio-probe 26.2.0, ``core/dump/data_dump``; names and JSON as `dumps.msprobe_json` reads them.
+References: mindstudio-probe 26.2.0, ``core/dump/data_dump``; names and JSON as `dumps.msprobe_json` reads them.
 """
 
 from __future__ import annotations

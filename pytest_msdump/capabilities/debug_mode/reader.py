@@ -1,8 +1,6 @@
 """Logs of PyTorch's `DebugMode`: operations in their order, with hashes of what they took and gave.
 
-References
-----------
-PyTorch 2.14, ``torch/utils/_debug_mode``: `DebugMode.save_logs` and `log_tensor_hashes`.
+References: PyTorch 2.14, ``torch/utils/_debug_mode``: `DebugMode.save_logs` and `log_tensor_hashes`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The order in which a graph's operators ran, and their true names, from ``ms_execution_order_graph_<N>.csv``.
 
-References
-----------
-MindSpore "Dump" documentation, releases 1.5 to 2.10: a header line, then one full name with scope a line, unquoted.
+References: MindSpore "Dump" documentation, releases 1.5 to 2.10: a header line, then one full name with scope a line,
+unquoted.
 """
 
 from __future__ import annotations

@@ -2,10 +2,8 @@
 
 ``ms_output_trace_code_graph_<N>.ir`` beside a dump is one, and so are the many that ``save_graphs`` writes.
 
-References
-----------
-MindSpore tutorials "IR file analysis" (1.5 to 2.10) and "Dump" (1.3 to master), whose samples show the older forms;
-files written by MindSpore 2.10.
+References: MindSpore tutorials "IR file analysis" (1.5 to 2.10) and "Dump" (1.3 to master), whose samples show the
+older forms; files written by MindSpore 2.10.
 """
 
 from __future__ import annotations

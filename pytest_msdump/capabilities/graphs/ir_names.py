@@ -1,9 +1,7 @@
 """True names, places, lines of the program and shapes of a dump's operators, from the graphs of the run.
 
-References
-----------
-MindSpore 2.10: numbers at the end of names (``-op1``) may differ between a graph and the files of its tensors, those of
-convolution gradients for one; names and shapes on the host are the graph's.
+References: MindSpore 2.10: numbers at the end of names (``-op1``) may differ between a graph and the files of its
+tensors, those of convolution gradients for one; names and shapes on the host are the graph's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Protobuf's text format: only what a schema asks for is kept.
 
-References
-----------
-Protocol Buffers documentation, "Text Format Language Specification".
+References: Protocol Buffers documentation, "Text Format Language Specification".
 """
 
 from __future__ import annotations

@@ -15,13 +15,7 @@ from pytest_msdump.capabilities.graphs.source_lines import frames_of, user_frame
 from pytest_msdump.capabilities.inspect import command_text as inspect_text
 from pytest_msdump.capabilities.inspect.checks import Checked, check_dump, parse_settings
 from pytest_msdump.capabilities.inspect.command_text import check_lines, verify_lines
-from pytest_msdump.capabilities.inspect.file import (
-    FileHeader,
-    InspectedFile,
-    InspectedTensor,
-    inspect_file,
-    tensors_of,
-)
+from pytest_msdump.capabilities.inspect.file import FileHeader, InspectedFile, InspectedTensor, inspect_file, tensors_of
 from pytest_msdump.capabilities.inspect.survey import Survey, Verified, survey, verify
 from pytest_msdump.cli.output import add_quiet, argument_groups, phrases, print_lines, terminal_width
 from pytest_msdump.core.compare.opening import as_path, index, listed

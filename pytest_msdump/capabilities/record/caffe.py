@@ -1,8 +1,6 @@
 """Records Caffe nets after a forward pass: every top of every layer, by the layer's name and the top's index.
 
-References
-----------
-Caffe, pycaffe: ``Net.blobs``, ``Net.params``, ``Net.inputs``.
+References: Caffe, pycaffe: ``Net.blobs``, ``Net.params``, ``Net.inputs``.
 """
 
 from __future__ import annotations

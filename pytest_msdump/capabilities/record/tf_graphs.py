@@ -1,9 +1,7 @@
 """Graphs of ``tf.compat.v1``: records every tensor that a session computes, or has TensorFlow's debugger save them.
 
-References
-----------
-Ascend "Accuracy Comparison Tool", "Preparing .npy Data of a TensorFlow Model". TensorFlow 1.x, command ``lt``
-(list_tensors) of tfdbg: ``[time] size op_type node:slot``; first releases printed ``[time ms] node:slot``.
+References: Ascend "Accuracy Comparison Tool", "Preparing .npy Data of a TensorFlow Model". TensorFlow 1.x, command
+``lt`` (list_tensors) of tfdbg: ``[time] size op_type node:slot``; first releases printed ``[time ms] node:slot``.
 """
 
 from __future__ import annotations

@@ -4,9 +4,7 @@ Titles, order and the form of each cell are the vendor's, since scripts read by 
 With a compiled model the rows are its operators, by group; without one, the left side's in order, then what only the
 right side has.
 
-References
-----------
-Ascend "Accuracy Comparison Tool", network-wide comparison result, releases 2020 to 26.2.0.
+References: Ascend "Accuracy Comparison Tool", network-wide comparison result, releases 2020 to 26.2.0.
 """
 
 from __future__ import annotations
