@@ -5,6 +5,7 @@ An unknown option is refused, never ignored.
 
 from __future__ import annotations
 
+import argparse
 import re
 import shutil
 import sys
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pytest_msdump.capabilities.elements.cells import NEWER, OLDER
 from pytest_msdump.capabilities.elements.write_pair import check_folder, detail_gate, whole_number
@@ -158,6 +159,17 @@ ONE_FILE_EACH = "where each tensor has one file"
 def say(program: str, sentence: str) -> None:
     """Print a sentence that is no result to standard error."""
     print(terminal_lines(f"{program}: {sentence}"), file=sys.stderr)  # noqa: T201 - a command talks
+
+
+def run_msdump(program: str, command: Any, name: str, words: Sequence[str], options: Sequence[tuple[str, str]]) -> int:
+    """Run a command of ``msdump``, and say how that is typed; return the exit code."""
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    # Paths and values may begin with a dash.
+    code: int = command.run(parser.parse_args([*(f"{flag}={value}" for flag, value in options), "--", *words]))
+    typed = ["msdump", name, *words, *(part for option in options for part in option)]
+    say(program, f"the same as: {shell_line(typed)}")
+    return code
 
 
 def output_folder(text: str | None, flag: str = "-out") -> Path:

@@ -328,10 +328,13 @@ def run(parsed: argparse.Namespace) -> int:
         raise ConfigError("--root says which dump a file is in; with a dump, give only that")
     if parsed.txt_header and parsed.save_txt is None:
         raise ConfigError("--txt-header is about --save-txt OUT; give that, too")
-    for option, runs in (("line", _line), ("check", _check), ("verify", _verify), ("save_txt", _save)):
-        if getattr(parsed, option):
-            return runs(target, parsed)
-    return _file(target, parsed) if target.is_file() and not names_arrays(target) else _survey(target, parsed)
+    if parsed.line:
+        return _line(target, parsed)
+    if parsed.save_txt:
+        return _save(target, parsed)
+    if target.is_file() and not (parsed.check or parsed.verify or names_arrays(target)):
+        return _file(target, parsed)
+    return _whole(target, parsed)
 
 
 def _indexed(target: Path, parsed: argparse.Namespace, progress: Progress | None = None) -> Dump:
@@ -340,9 +343,18 @@ def _indexed(target: Path, parsed: argparse.Namespace, progress: Progress | None
         return index(target, graph_files=graphs, allow_incomplete=bool(parsed.msdump_allow_incomplete))
 
 
-def _survey(target: Path, parsed: argparse.Namespace) -> int:
+def _whole(target: Path, parsed: argparse.Namespace) -> int:
     progress = Progress("msdump inspect", quiet=parsed.quiet)
-    found = survey(_indexed(target, parsed, progress), watch=progress)
+    dump = _indexed(target, parsed, progress)
+    if parsed.check:
+        checked = check_dump(dump, parse_settings(parsed.check_set), watch=progress)
+        _print(parsed, check_entry, check_lines, checked)
+        return int(not checked.is_clean)
+    if parsed.verify:
+        verified = verify(dump, watch=progress)
+        _print(parsed, verify_entry, verify_lines, verified)
+        return int(not verified.is_clean)
+    found = survey(dump, watch=progress)
     _print(parsed, survey_entry, inspect_text.survey_lines, found)
     return int(bool(found.unreadable) or not found.dump.refs)
 
@@ -360,20 +372,6 @@ def _line(target: Path, parsed: argparse.Namespace) -> int:
     found = operators_of_line(dump, parsed.line)
     _print(parsed, line_entry, inspect_text.line_lines, dump, parsed.line, found)
     return 0
-
-
-def _check(target: Path, parsed: argparse.Namespace) -> int:
-    progress = Progress("msdump inspect", quiet=parsed.quiet)
-    checked = check_dump(_indexed(target, parsed, progress), parse_settings(parsed.check_set), watch=progress)
-    _print(parsed, check_entry, check_lines, checked)
-    return int(not checked.is_clean)
-
-
-def _verify(target: Path, parsed: argparse.Namespace) -> int:
-    progress = Progress("msdump inspect", quiet=parsed.quiet)
-    found = verify(_indexed(target, parsed, progress), watch=progress)
-    _print(parsed, verify_entry, verify_lines, found)
-    return int(not found.is_clean)
 
 
 def _save(target: Path, parsed: argparse.Namespace) -> int:

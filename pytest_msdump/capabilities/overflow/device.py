@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -226,10 +226,18 @@ def assert_no_overflow(dump_or_array: OpenDump | Dump | Tensor) -> None:
     """
     __tracebackhide__ = True
     dump = _dump_of(dump_or_array)
-    reported = [] if dump is None else list(_reported(dump))
+    reported: list[str] = []
+    scanned: Iterable[tuple[str, Contents | str]]
+    with ExitStack() as stack:
+        if dump is not None:
+            reported += _reported(dump)
+            scanned = ((ref.key.address, scan_ref(ref)) for ref in dump.refs)
+        else:
+            _, view = open_tensor(dump_or_array, "tensor", stack)
+            scanned = [("tensor", contents(view, ranges=None))] if view.size else []
     found: list[str] = []
     seen = 0
-    for name, side in _scanned(dump.refs) if dump else _of_tensor(dump_or_array):
+    for name, side in scanned:
         seen += 1
         if isinstance(side, str):
             found.append(f"{name}: {side}")
@@ -254,12 +262,6 @@ def _dump_of(given: OpenDump | Dump | Tensor) -> Dump | None:
     return dump if isinstance(dump, Dump) else None
 
 
-def _of_tensor(given: Tensor) -> Iterable[tuple[str, Contents | str]]:
-    with ExitStack() as stack:
-        _, view = open_tensor(given, "tensor", stack)
-        return [("tensor", contents(view, ranges=None))] if view.size else []
-
-
 def _reported(dump: Dump) -> Iterator[str]:
     """What the device's own check says, and its files that cannot be read."""
     files = overflow_files(dump.root)
@@ -267,9 +269,3 @@ def _reported(dump: Dump) -> Iterator[str]:
         name = report.refs[0].key.op.label if report.refs else "an operator that was not dumped"
         yield f"{name}: {report.entry.sentence}"
     yield from (f"{file.path.name}: {file.problem}" for file in files if file.problem)
-
-
-def _scanned(refs: Sequence[TensorRef]) -> Iterable[tuple[str, Contents | str]]:
-    """Open, scan and close one tensor after the other."""
-    for ref in refs:
-        yield ref.key.address, scan_ref(ref)
