@@ -12,6 +12,5 @@ COMMANDS = {
 
 OFFERS = {
     "programs": "pytest_msdump.capabilities.programs.program",
-    "mindspore_run": "pytest_msdump.capabilities.programs.mindspore_run",
     "repeats": "pytest_msdump.capabilities.programs.repeats",
 }
