@@ -31,12 +31,9 @@ def after_step(ops: Collection[OpKey]) -> dict[str, OpKey]:
     return found
 
 
-def with_training(calls: Calls, tensors: Mapping[OpKey, Sequence[TensorRef]], *, is_first: bool) -> Calls:
-    """Return the calls of a recorded model with the weights that they read, and what was recorded of its training."""
-    return {**calls, **dict(_Training(calls, tensors, is_first=is_first).calls())}
-
-
 class _Training:
+    """The calls of a recorded model with the weights that they read, and what was recorded of its training."""
+
     def __init__(self, calls: Calls, tensors: Mapping[OpKey, Sequence[TensorRef]], *, is_first: bool) -> None:
         self._calls = calls
         self._is_first = is_first
@@ -216,7 +213,8 @@ class PairGroup:
             graph, names = replace(_NO_GRAPH, around=around), [None] * len(tensors)
         self.at = at
         if graph.is_recorded:
-            graph = replace(graph, operators=with_training(graph.operators, tensors, is_first=not at.iteration))
+            training = _Training(graph.operators, tensors, is_first=not at.iteration)
+            graph = replace(graph, operators={**graph.operators, **dict(training.calls())})
         self._graph = graph if other is None else _completed(graph, other)
         self.by = self._graph.by or BY_ORDER
         self.tensors = tensors

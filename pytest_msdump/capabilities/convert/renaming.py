@@ -7,7 +7,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,6 @@ from pytest_msdump.core.errors import ConfigError, DumpNotFoundError, MsdumpErro
 from pytest_msdump.core.escape import shell_line
 from pytest_msdump.core.model.dump import JOURNAL_FILE, MANIFEST_FILE
 from pytest_msdump.core.storage.files import read_user_file, write_atomic
-from pytest_msdump.core.text import Phrases
 
 _FIELDS = {"op": r".+", "slot": r"[0-9]+", "time": r"[0-9]+", "any": r".*?"}
 _FIELD = re.compile(r"\{(\w*)\}")
@@ -397,7 +396,10 @@ def run(parsed: argparse.Namespace) -> int:
         apply(plan, undo)
     print_lines(f"{move.old} -> {move.new}" for move in plan.moves)
     say, count = phrases(parsed), len(plan.moves)
-    print_lines(_left_alone(plan, say))
+    if plan.fitting:
+        print_lines([say("left_alone_named", n=plan.fitting)])
+    if plan.others:
+        print_lines([say("left_alone_others", n=len(plan.others), names=say.named(plan.others, _OTHERS_SHOWN))])
     if parsed.dry_run:
         print_lines([say("would_rename", n=count)])
     else:
@@ -414,10 +416,3 @@ def _take_back(folder: Path, parsed: argparse.Namespace) -> int:
     count = take_back(folder, read_undo(Path(parsed.undo)))
     print_lines([phrases(parsed)("renamed_back" if count else "renamed_none", n=count)])
     return 0
-
-
-def _left_alone(plan: RenamePlan, say: Phrases) -> Iterable[str]:
-    if plan.fitting:
-        yield say("left_alone_named", n=plan.fitting)
-    if plan.others:
-        yield say("left_alone_others", n=len(plan.others), names=say.named(plan.others, _OTHERS_SHOWN))

@@ -49,14 +49,9 @@ def side_folders(root: Path, name: str) -> Iterator[tuple[Coordinates, Path]]:
         if of_rank:
             yield Coordinates(rank=int(of_rank["rank"])), root / entry / name
         if not rank:
-            yield from _of_net(entry, root / entry, name)
-
-
-def _of_net(net: str, folder: Path, name: str) -> Iterator[tuple[Coordinates, Path]]:
-    for entry in folders_in(folder):
-        device = _DEVICE.fullmatch(entry)
-        if device:
-            yield Coordinates(rank=int(device["rank"]), net=net), folder / entry / name
+            for inner in folders_in(root / entry):
+                if device := _DEVICE.fullmatch(inner):
+                    yield Coordinates(rank=int(device["rank"]), net=entry), root / entry / inner / name
 
 
 # -- Execution orders of MindSpore -----------------------------------------------------------------------------------

@@ -263,7 +263,11 @@ def run_mindspore(
     with own_folder() as folder:
         title, words = _command(target, args, kwargs or {}, folder, same=python is None)
         path = dump_directory(directory)
-        _complete(document, str(plain_path(path, folder)), how)
+        plain = str(plain_path(path, folder))
+        if isinstance(common := document.get("common_dump_settings"), dict):
+            common["path"] = plain
+        if refused := configurations.refusal(document, how):
+            raise ConfigError(f"{refused.key}: {refused.sentence}")
         own = {
             "MINDSPORE_DUMP_CONFIG": str(folder / "data_dump.json"),
             **({"ENABLE_MS_GE_DUMP": "1"} if how == "ge" else {}),
@@ -286,13 +290,6 @@ def run_mindspore(
                 question=_QUESTION,
                 prints_where=True,
             )
-
-
-def _complete(document: dict[str, Any], path: str, mode: str) -> None:
-    if isinstance(common := document.get("common_dump_settings"), dict):
-        common["path"] = path
-    if refused := offered("configurations").refusal(document, mode):
-        raise ConfigError(f"{refused.key}: {refused.sentence}")
 
 
 @contextmanager
