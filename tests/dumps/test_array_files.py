@@ -15,16 +15,14 @@ from hypothesis import strategies as st
 
 from pytest_msdump.capabilities.tensor_files.npz import NpzReader
 from pytest_msdump.capabilities.tensor_files.safetensors import SafetensorsReader
-from pytest_msdump.core import registry
 from pytest_msdump.core.compare import opening
 from pytest_msdump.core.compare.opening import as_path
-from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.base import index_dump, reader
 from pytest_msdump.core.dumps.npy_tree import NpyTreeReader
 from pytest_msdump.core.dumps.stored_file import StoredFile
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.testing.conformance import ReaderConformance
 
-READERS = registry.load("dumps", "Reader")
 DATA = Path(__file__).parent.parent / "data" / "safetensors"
 
 RNG = np.random.default_rng(0)
@@ -48,7 +46,7 @@ def names(dump):
 
 
 def opened(ref):
-    view = READERS[ref.reader].open(ref)
+    view = reader(ref.reader).open(ref)
     try:
         return np.concatenate([view.read(0, 0), *(block.copy() for block in view.blocks(1000))]).reshape(view.shape)
     finally:
@@ -261,7 +259,7 @@ def test_a_compressed_member_is_unpacked_once_and_leaves_no_file(tmp_path, monke
     (tmp_path / "tmp").mkdir()
     values = RNG.normal(size=(300, 500))
     (ref,) = index(npz(tmp_path / "a.npz", {"a": values}, compressed=True)).refs
-    view = READERS["npz"].open(ref)
+    view = reader("npz").open(ref)
     read, own = [], StoredFile.read_bytes
     monkeypatch.setattr(StoredFile, "read_bytes", lambda *places: read.append(places) or own(*places))
     for _ in range(3):

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from pytest_msdump.capabilities.ascend.dump_file import open_part, read_header
-from pytest_msdump.core import registry
-from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.base import index_dump, reader
 from pytest_msdump.core.layouts.device_layout import logical
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
-READERS = registry.load("dumps", "Reader")
 ARRAYS = sorted(path.relative_to(GOLDEN).as_posix() for path in GOLDEN.glob("*/expected/**/*.npy"))
 
 # Tables of eight bits in which the vendor's decoder errs: fault 9. Our answer to them is in the tests of that fault.
@@ -55,7 +53,7 @@ def from_operator(folder, op, io, slot):
         for ref in refs_of(folder)
         if (ref.key.op.name, ref.key.io, ref.key.slot, ref.key.op.at.occurrence) == (op, io, slot, 0)
     )
-    return READERS[ref.reader].open(ref)
+    return reader(ref.reader).open(ref)
 
 
 def opened(path):

@@ -5,13 +5,11 @@ import pytest
 from dumps.dumpmade import FLOAT, TIME, message, one_output, op_output, put
 
 from pytest_msdump.capabilities.ascend.reader import ProtoFolderReader
-from pytest_msdump.core import registry
-from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.base import index_dump, reader
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.testing.conformance import ReaderConformance
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
-READERS = registry.load("dumps", "Reader")
 
 
 def in_protobuf(*arrays):
@@ -25,7 +23,7 @@ def ref_of(folder):
 
 
 def values(ref):
-    view = READERS[ref.reader].open(ref)
+    view = reader(ref.reader).open(ref)
     try:
         return view.read(0, view.size).tolist()
     finally:
@@ -53,7 +51,7 @@ def test_operator_and_index_come_from_the_name(tmp_path, suffix):
 def test_a_file_of_version_2_is_read_as_well():
     ref = ref_of(GOLDEN / "g2_pb_right" / "right")
     raw = ref.source.path.read_bytes()
-    view = READERS[ref.reader].open(ref)
+    view = reader(ref.reader).open(ref)
     assert view.shape == (2, 19, 5, 7)
     # The header of 36 bytes and its length stand before the numbers.
     assert view.read(0, view.size).tobytes() == raw[44:]

@@ -6,14 +6,12 @@ import pytest
 from dumps.dumpmade import FLOAT, TIME, dump2, message, one_output, op_input, op_output, put
 
 from pytest_msdump.capabilities.ascend.reader import AscendReader
-from pytest_msdump.core import registry
-from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.base import index_dump, reader
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.model.tensor import Coordinates
 from pytest_msdump.testing.conformance import ReaderConformance
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
-READERS = registry.load("dumps", "Reader")
 ONES = np.ones(3, "<f4")
 
 
@@ -26,7 +24,7 @@ def addresses(dump):
 
 
 def values(ref):
-    view = READERS[ref.reader].open(ref)
+    view = reader(ref.reader).open(ref)
     try:
         return view.read(0, view.size).reshape(view.shape).copy()
     finally:

@@ -5,14 +5,12 @@ import pytest
 from dumps.dumpmade import TIME, one_output, put
 
 from pytest_msdump.capabilities.ascend.reader import ConvertedReader
-from pytest_msdump.core import registry
-from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.base import index_dump, reader
 from pytest_msdump.core.dumps.file_names import parse_converted
 from pytest_msdump.core.dumps.mindspore import MindSporeReader
 from pytest_msdump.testing.conformance import ReaderConformance
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
-READERS = registry.load("dumps", "Reader")
 FILE = f"Conv2D.conv1.3.1.{TIME}"
 ONES = np.ones((1, 2), "<f4")
 
@@ -100,7 +98,7 @@ def test_arrays_made_of_dumps_are_a_dump_again(tmp_path):
         ("Conv2D", "conv1:output:0", TIME, 0),
         ("Add", "add:output:1", TIME + 1, 1),
     ]
-    views = [READERS["converted"].open(ref) for ref in dump.refs]
+    views = [reader("converted").open(ref) for ref in dump.refs]
     assert [view.read(0, 2).tolist() for view in views] == [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]
     # A shape in a name is no memory format.
     assert {view.spec.memory_format for view in views} == {None}

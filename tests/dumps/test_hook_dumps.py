@@ -17,9 +17,9 @@ from pytest_msdump.capabilities.hook_dumps.reader import (
     parse_dumper_name,
 )
 from pytest_msdump.cli import main
-from pytest_msdump.core import registry
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.dumps.base import reader
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.suite import load_suite
@@ -27,13 +27,12 @@ from pytest_msdump.testing.conformance import ReaderConformance
 
 DATA = Path(__file__).parent.parent / "data" / "hooks"
 VALUES = np.load(DATA / "values.npz")
-READERS = registry.load("dumps", "Reader")
 DUMPER, PASSES, TREE, TEXTS = (DATA / name for name in ("sglang_dumper", "sglang_passes", "debug_tree", "debug_texts"))
 SHARDS = DATA / "sglang_shards"
 
 
 def opened(ref):
-    with closing(READERS[ref.reader].open(ref)) as view:
+    with closing(reader(ref.reader).open(ref)) as view:
         return view.read(0, view.size).reshape(view.shape).copy()
 
 

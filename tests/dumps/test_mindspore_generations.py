@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.assertions import assert_dumps_close
-from pytest_msdump.core import registry
 from pytest_msdump.core.compare.opening import index as index_in_order
-from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.base import index_dump, reader
 from pytest_msdump.core.dumps.dump_tree import mindspore_place
 from pytest_msdump.core.dumps.mindspore import MindSporeReader
 from pytest_msdump.core.errors import UnknownDumpFormatError
@@ -20,7 +19,6 @@ from pytest_msdump.core.model.tensor import Coordinates
 from pytest_msdump.testing.conformance import ReaderConformance
 
 GENERATIONS = Path(__file__).parents[1] / "data" / "generations"
-READERS = registry.load("dumps", "Reader")
 DATE = "20260131235959"
 
 CONV, BIAS = "Default_conv1-Conv2d_Conv2D-op1", "Default_conv1-Conv2d_BiasAdd-op2"
@@ -60,7 +58,7 @@ def index(root):
 
 
 def values(ref):
-    view = READERS[ref.reader].open(ref)
+    view = reader(ref.reader).open(ref)
     try:
         return view.dtype, view.shape, view.read(0, view.size).copy()
     finally:
@@ -291,7 +289,7 @@ def test_the_logical_shape_of_an_array_in_a_devices_format_is_unknown(tmp_path, 
     folder.mkdir(parents=True)
     np.save(folder / f"Add.a.1.1.5.output.0.{form}{field}.npy", np.zeros((1, 1, 2, 2, 16), "<f4"))
     (ref,) = index(tmp_path).refs
-    view = READERS[ref.reader].open(ref)
+    view = reader(ref.reader).open(ref)
     assert (view.spec.memory_format, view.spec.shape, view.spec.logical_shape) == (form, (1, 1, 2, 2, 16), None)
     assert view.permuted((4, 0, 1, 2, 3)).shape == (16, 1, 1, 2, 2)
     assert sum(block.size for block in view.blocks(10)) == view.size == 64

@@ -13,8 +13,8 @@ import pytest
 
 from pytest_msdump.capabilities.msprobe.reader import MsprobeReader, parse_call, parse_file
 from pytest_msdump.cli import main
-from pytest_msdump.core import registry
 from pytest_msdump.core.compare.opening import index
+from pytest_msdump.core.dumps.base import reader
 from pytest_msdump.core.dumps.npy import open_npy
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.model.tensor import TensorSpec
@@ -24,12 +24,11 @@ from pytest_msdump.testing.conformance import ReaderConformance
 
 DATA = Path(__file__).parent.parent / "data" / "msprobe"
 VALUES = np.load(DATA / "values.npz")
-READERS = registry.load("dumps", "Reader")
 PROGRAM = (DATA / "make.py").read_text().splitlines()
 
 
 def opened(ref):
-    with closing(READERS[ref.reader].open(ref)) as view:
+    with closing(reader(ref.reader).open(ref)) as view:
         return view.read(0, view.size).reshape(view.shape).copy()
 
 

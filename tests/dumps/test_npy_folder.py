@@ -7,7 +7,7 @@ from dump_builder import START, write_mindspore, write_reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.core import registry
+from pytest_msdump.core import ports
 from pytest_msdump.core.dumps.base import index_dump
 from pytest_msdump.core.dumps.npy import NpyFileReader
 from pytest_msdump.core.dumps.npy_folder import NpyFolderReader
@@ -16,7 +16,6 @@ from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.testing.conformance import ReaderConformance
 
 DATA = Path(__file__).parents[1] / "data"
-READERS = registry.load("dumps", "Reader")
 
 
 def touch(root, *names):
@@ -167,7 +166,7 @@ def test_files_that_no_reader_knows_are_a_short_error_that_begins_with_what_to_d
     assert "\n" not in text
     assert text.startswith("give the directory of a dump")
     assert "'deep/deep/deep/" in text
-    assert all(name in text for name in READERS)
+    assert all(name in text for name in ports.rows("READERS"))
     assert len(text) < 340 - len("ERROR: /data/run/dump: ")
 
 

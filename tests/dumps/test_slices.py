@@ -19,12 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.capabilities.ascend.slices import parse_slicing
-from pytest_msdump.core import registry
-from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.base import index_dump, reader
 from pytest_msdump.core.errors import TensorFileError, TensorShapeError
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "l_ffts"
-READERS = registry.load("dumps", "Reader")
 
 
 def index(root):
@@ -32,7 +30,7 @@ def index(root):
 
 
 def opened(ref):
-    return READERS[ref.reader].open(ref)
+    return reader(ref.reader).open(ref)
 
 
 def whole(ref):

@@ -13,12 +13,10 @@ import pytest
 
 from pytest_msdump.capabilities.tensor_files import torch_pickle
 from pytest_msdump.capabilities.tensor_files.torch_file import TorchFileReader
-from pytest_msdump.core import registry
-from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.base import index_dump, reader
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.testing.conformance import ReaderConformance
 
-READERS = registry.load("dumps", "Reader")
 DATA = Path(__file__).parent.parent / "data" / "torch"
 VALUES = np.load(DATA / "values.npz")
 # Their shapes and types alone make them larger than a value.
@@ -30,7 +28,7 @@ def index(root):
 
 
 def opened(ref):
-    with closing(READERS[ref.reader].open(ref)) as view:
+    with closing(reader(ref.reader).open(ref)) as view:
         return np.concatenate([view.read(0, 0), *(block.copy() for block in view.blocks(5))]).reshape(view.shape)
 
 
@@ -197,7 +195,7 @@ def test_only_the_asked_elements_are_read(tmp_path, monkeypatch):
         return preadv(descriptor, targets, offset)
 
     monkeypatch.setattr(os, "preadv", counting)
-    with closing(READERS[ref.reader].open(ref)) as view:
+    with closing(reader(ref.reader).open(ref)) as view:
         np.testing.assert_array_equal(view.read(500, 502), large[7::1000][500:502])
     assert sum(read) < 20_000
 

@@ -6,7 +6,7 @@ COMMANDS = {
     "sketch": (
         "pytest_msdump.capabilities.record.sketch_command",
         "write a dump as sketches, small enough to commit",
-        "calibrate",
+        "convert",
     ),
     "tfdbg": (
         "pytest_msdump.capabilities.record.tf_graphs",
