@@ -1,0 +1,152 @@
+"""Run a model and keep what its modules return, by hooks such as people write, and which of it is one tensor.
+
+`record` is the ten lines that strangers write into a script of their own. Nothing of our recorder takes part.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+__all__ = ["OUTPUT", "Recording", "Tensor", "added", "mark_origins", "record"]
+
+OUTPUT = "output"
+# A module's attribute: its path in the model without a mistake; empty where that model does not have it.
+_ORIGIN = "path_without_mistake"
+
+
+class Tensor(NamedTuple):
+    """One saved tensor.
+
+    Parameters
+    ----------
+    path : str
+        Module, or parameter, or node of a graph.
+    values : numpy.ndarray
+        What it held when it was saved.
+    slot, call : int
+        Which of the module's outputs, and which of its calls, both from 0.
+    kind : str
+        ``"output"``, ``"gradient"``, ``"parameter"`` or ``"state"`` (of the optimizer, which is named in `path`).
+    step : int, optional
+        Step of a training.
+    origin : str
+        `path` in the model without a mistake; empty for what a mistake added.
+    identity : tuple
+        Equal for tensors that are one: the same bytes in the same order at the same time.
+    """
+
+    path: str
+    values: Any
+    slot: int = 0
+    call: int = 0
+    kind: str = OUTPUT
+    step: int | None = None
+    origin: str = ""
+    identity: Any = None
+
+    @property
+    def label(self) -> str:
+        """Its name in the truth, by the model without a mistake; empty for what a mistake added."""
+        return label(self.origin, self.slot, self.call, self.kind, self.step) if self.origin else ""
+
+
+def label(path: str, slot: int = 0, call: int = 0, kind: str = OUTPUT, step: int | None = None) -> str:
+    """Spell a tensor: ``PATH:slot@call#step``, slot 0 and call 0 left out, and the kind in front but for outputs."""
+    text = path if kind == OUTPUT else f"{kind} {path}"
+    text += f":{slot}" if slot else ""
+    text += f"@{call}" if call else ""
+    return text if step is None else f"{text}#{step}"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What one run saved, in the order in which it was saved; `tree` is a dump of a framework's own, by file."""
+
+    tensors: tuple[Tensor, ...]
+    tree: Mapping[str, bytes] | None = None
+
+    def groups(self) -> Iterator[list[Tensor]]:
+        """Yield the tensors that are one tensor, together."""
+        found: dict[Any, list[Tensor]] = {}
+        for number, tensor in enumerate(self.tensors):
+            found.setdefault(number if tensor.identity is None else ("same", tensor.identity), []).append(tensor)
+        yield from found.values()
+
+    def at(self, step: int) -> Recording:
+        """Return the same, as one step of a training."""
+        moved = (replace_step(tensor, step) for tensor in self.tensors)
+        return replace(self, tensors=tuple(moved))
+
+
+def replace_step(tensor: Tensor, step: int) -> Tensor:
+    """Return a tensor as one of a step."""
+    identity = None if tensor.identity is None else (step, tensor.identity)
+    return tensor._replace(step=step, identity=identity)
+
+
+def mark_origins(model: nn.Module) -> None:
+    """Keep every module's path, before a mistake moves modules about."""
+    for path, module in model.named_modules():
+        setattr(module, _ORIGIN, path)
+
+
+def added(module: nn.Module) -> nn.Module:
+    """Return a module that a mistake adds, marked as one without an origin."""
+    for _, inner in module.named_modules():
+        setattr(inner, _ORIGIN, "")
+    return module
+
+
+def origin_of(module: nn.Module, path: str) -> str:
+    """Return the path of a module in the model without a mistake."""
+    return str(getattr(module, _ORIGIN, path))
+
+
+def record(model: nn.Module, run: Callable[[nn.Module], Any], arm: Callable[[], None] | None = None) -> Recording:
+    """Run a model and keep the outputs of its modules; `arm` puts in the mistake that works by a hook of its own."""
+    saved: list[Tensor] = []
+    alive: list[torch.Tensor] = []  # Memory that is given back would be another tensor's.
+    calls: Counter[str] = Counter()
+
+    def saving(path: str) -> Callable[..., None]:
+        def save(module: nn.Module, _given: Any, output: Any) -> None:
+            origin, call = origin_of(module, path), calls[path]
+            for slot, tensor in enumerate(_outputs(output)):
+                if isinstance(tensor, torch.Tensor):
+                    alive.append(tensor)
+                    values = tensor.detach().numpy().copy()
+                    saved.append(Tensor(path, values, slot, call, OUTPUT, None, origin, _identity(tensor)))
+            calls[path] += 1
+
+        return save
+
+    handles = [module.register_forward_hook(saving(path)) for path, module in model.named_modules() if path]
+    if arm is not None:
+        arm()
+    try:
+        run(model)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return Recording(tuple(saved))
+
+
+def _outputs(output: Any) -> list[Any]:
+    """Return what a module returned, as a flat list."""
+    if isinstance(output, Mapping):
+        return [part for value in output.values() for part in _outputs(value)]
+    if isinstance(output, (tuple, list)):
+        return [part for value in output for part in _outputs(value)]
+    return [output]
+
+
+def _identity(tensor: torch.Tensor) -> Any:
+    """Return what is equal for two tensors that hold the same bytes in the same order."""
+    order = "in order" if tensor.is_contiguous() else (tuple(tensor.shape), tensor.stride())
+    return tensor.data_ptr(), tensor.numel(), tensor._version, order

@@ -1,0 +1,125 @@
+"""Where the two sides of a pair come from: a model, and a left of it, recorded once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, cached_property
+from importlib import import_module
+from random import Random
+from typing import Any
+
+import torch
+from torch import nn
+
+from .mistakes import MISTAKES, NoPlaceError
+from .port import Model, Port
+from .recording import Recording, mark_origins, record
+from .styles import STYLES
+from .truth import Meaning, meaning_of, unmeant, wrong_by_value
+
+__all__ = ["MODELS", "Source", "sources_of"]
+
+# Name → module below `models` that has it as MODEL.
+MODELS = ("lenet", "resnet18", "gpt2", "llama")
+_BLOCKS = ("no_block", "extra_block")
+
+
+@cache
+def _model(name: str) -> Model:
+    found = import_module(f"{__package__}.models.{name.removesuffix('18')}").MODEL
+    assert isinstance(found, Model)
+    return found
+
+
+@cache
+def _reference(name: str) -> nn.Module:
+    torch.manual_seed(0)
+    return _model(name).build().eval()
+
+
+@cache
+def _right(name: str) -> Recording:
+    with torch.no_grad():
+        return record(_reference(name), _model(name).run)
+
+
+class Source:
+    """A left of a model, with its reference.
+
+    Parameters
+    ----------
+    model, left : str
+        Names.
+    """
+
+    styles: Sequence[str] = tuple(STYLES)
+
+    def __init__(self, model: str, left: str) -> None:
+        self.model = model
+        self.left = left
+
+    @property
+    def right(self) -> Recording:
+        """The reference."""
+        return _right(self.model)
+
+    good: Recording
+    meaning: Meaning
+
+    def wrong(self, mistake: str, draw: Random) -> Recording:
+        """Return a port with a mistake; raises NoPlaceError where it has no place for it."""
+        raise NotImplementedError
+
+    def wrong_rows(self) -> list[str]:
+        """Return what the tables say and the values contradict."""
+        return []
+
+    def missing_rows(self) -> list[str]:
+        """Return what the values say and the tables do not."""
+        return []
+
+
+class TorchSource(Source):
+    """A hand-written port in PyTorch."""
+
+    def __init__(self, model: str, port: Port) -> None:
+        super().__init__(model, f"torch-{port.name}")
+        self._port = port
+
+    @cached_property
+    def good(self) -> Recording:  # type: ignore[override]
+        """The port without a mistake."""
+        return self._record(self._port.made(_reference(self.model)))
+
+    @cached_property
+    def meaning(self) -> Meaning:  # type: ignore[override]
+        """What its tensors mean."""
+        return meaning_of(self._port, self.good, self.right)
+
+    def wrong(self, mistake: str, draw: Random) -> Recording:
+        """Return the port with a mistake."""
+        if mistake in _BLOCKS and not self._port.has_equal_blocks:
+            raise NoPlaceError
+        model = self._port.made(_reference(self.model))
+        mark_origins(model)
+        with torch.no_grad():
+            arm = MISTAKES[mistake](model, draw)
+        return self._record(model, arm)
+
+    def _record(self, model: nn.Module, arm: Any = None) -> Recording:
+        with torch.no_grad():
+            return record(model.eval(), self._port.run or _model(self.model).run, arm)
+
+    def wrong_rows(self) -> list[str]:
+        """Return what the table says and the values contradict."""
+        return wrong_by_value(self._port, self.meaning, self.good, self.right)
+
+    def missing_rows(self) -> list[str]:
+        """Return what the values say and the table does not."""
+        return unmeant(self._port, self.meaning, self.good, self.right)
+
+
+def sources_of(model: str, lefts: Sequence[str] | None = None) -> list[Source]:
+    """Return the lefts of a model, or those of them whose name begins as one of these."""
+    found: list[Source] = [TorchSource(model, port) for port in _model(model).ports]
+    return [source for source in found if not lefts or any(source.left.startswith(one) for one in lefts)]
