@@ -74,8 +74,10 @@ class Model:
         Hand-written ports.
     export : tuple, optional
         Arguments with which it is exported to ONNX.
+    optimizer : callable, optional
+        Makes an optimizer: training is recorded, and `run` returns the loss.
     steps : int
-        How many steps of training are recorded; 0 for a forward pass alone.
+        Of the training.
     """
 
     name: str
@@ -83,7 +85,8 @@ class Model:
     run: Callable[[nn.Module], Any]
     ports: Sequence[Port] = field(default_factory=tuple)
     export: tuple[Any, ...] | None = None
-    steps: int = 0
+    optimizer: Callable[[Iterable[Any]], Any] | None = None
+    steps: int = 2
 
 
 def expanded(template: Template, other: Template, paths: Iterable[str]) -> Iterator[tuple[str, str]]:

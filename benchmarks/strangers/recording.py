@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-__all__ = ["OUTPUT", "Recording", "Tensor", "added", "mark_origins", "record"]
+__all__ = ["OUTPUT", "Recording", "Tensor", "added", "mark_origins", "record", "record_training"]
 
 OUTPUT = "output"
 # A module's attribute: its path in the model without a mistake; empty where that model does not have it.
@@ -78,17 +78,6 @@ class Recording:
             found.setdefault(number if tensor.identity is None else ("same", tensor.identity), []).append(tensor)
         yield from found.values()
 
-    def at(self, step: int) -> Recording:
-        """Return the same, as one step of a training."""
-        moved = (replace_step(tensor, step) for tensor in self.tensors)
-        return replace(self, tensors=tuple(moved))
-
-
-def replace_step(tensor: Tensor, step: int) -> Tensor:
-    """Return a tensor as one of a step."""
-    identity = None if tensor.identity is None else (step, tensor.identity)
-    return tensor._replace(step=step, identity=identity)
-
 
 def mark_origins(model: nn.Module) -> None:
     """Keep every module's path, before a mistake moves modules about."""
@@ -135,6 +124,64 @@ def record(model: nn.Module, run: Callable[[nn.Module], Any], arm: Callable[[], 
         for handle in handles:
             handle.remove()
     return Recording(tuple(saved))
+
+
+def record_training(
+    model: nn.Module,
+    run: Callable[[nn.Module], torch.Tensor],
+    optimizer: Callable[[Iterable[Any]], torch.optim.Optimizer],
+    steps: int,
+    arm: Callable[[], None] | None = None,
+) -> Recording:
+    """Train a model for some steps; keep what `record` does, then gradients, weights and the optimizer's state.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        In training mode.
+    run : callable
+        Returns the loss.
+    optimizer : callable
+        Makes the optimizer for the parameters.
+    steps : int
+        How many.
+    arm : callable, optional
+        See `record`.
+    """
+    updates = optimizer(model.parameters())
+    saved: list[Tensor] = []
+    for step in range(steps):
+        losses: list[torch.Tensor] = []
+        forward = record(model, lambda model, losses=losses: losses.append(run(model)), arm)  # type: ignore[misc]
+        arm = None
+        saved += [tensor._replace(step=step, identity=(step, tensor.identity)) for tensor in forward.tensors]
+        saved.append(Tensor("loss", losses[0].detach().numpy().copy(), step=step, origin="loss"))
+        updates.zero_grad()
+        losses[0].backward()
+        kept: dict[str, list[Tensor]] = {"gradient": [], "parameter": [], "state": []}
+        for path, parameter, origin in _parameters(model):
+            kept["gradient"].append(_of_parameter(path, parameter.grad, "gradient", step, origin))
+        updates.step()
+        for path, parameter, origin in _parameters(model):
+            kept["parameter"].append(_of_parameter(path, parameter, "parameter", step, origin))
+            for name, value in updates.state[parameter].items():
+                if isinstance(value, torch.Tensor) and value.ndim:
+                    path_of_state, origin_of_state = f"{path}.{name}", origin and f"{origin}.{name}"
+                    kept["state"].append(_of_parameter(path_of_state, value, "state", step, origin_of_state))
+        saved += [tensor for tensors in kept.values() for tensor in tensors]
+    return Recording(tuple(saved))
+
+
+def _parameters(model: nn.Module) -> Iterator[tuple[str, Any, str]]:
+    """Yield each parameter with its path, and its path in the model without a mistake."""
+    for path, module in model.named_modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            origin = origin_of(module, path)
+            yield f"{path}.{name}", parameter, origin and f"{origin}.{name}"
+
+
+def _of_parameter(path: str, values: Any, kind: str, step: int, origin: str) -> Tensor:
+    return Tensor(path, values.detach().numpy().copy(), kind=kind, step=step, origin=origin)
 
 
 def _outputs(output: Any) -> list[Any]:

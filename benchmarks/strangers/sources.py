@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from functools import cache, cached_property
 from importlib import import_module
@@ -13,20 +14,35 @@ from torch import nn
 
 from .mistakes import MISTAKES, NoPlaceError
 from .port import Model, Port
-from .recording import Recording, mark_origins, record
+from .recording import Recording, mark_origins, record, record_training
 from .styles import STYLES
 from .truth import Meaning, meaning_of, unmeant, wrong_by_value
 
 __all__ = ["MODELS", "Source", "sources_of"]
 
-# Name → module below `models` that has it as MODEL.
-MODELS = ("lenet", "resnet18", "gpt2", "llama")
+# Name → module below `models` that has it, and the name that it has there.
+MODELS = {
+    "lenet": ("lenet", "MODEL"),
+    "resnet18": ("resnet", "MODEL"),
+    "mobilenetv3": ("mobilenetv3", "MODEL"),
+    "unet": ("unet", "MODEL"),
+    "vit": ("vit", "MODEL"),
+    "swin": ("swin", "MODEL"),
+    "bert": ("bert", "MODEL"),
+    "gpt2": ("gpt2", "MODEL"),
+    "llama": ("llama", "MODEL"),
+    "mixtral": ("mixtral", "MODEL"),
+    "lstm": ("lstm", "MODEL"),
+    "lenet-steps": ("training", "LENET"),
+    "encoder-steps": ("training", "ENCODER"),
+}
 _BLOCKS = ("no_block", "extra_block")
 
 
 @cache
 def _model(name: str) -> Model:
-    found = import_module(f"{__package__}.models.{name.removesuffix('18')}").MODEL
+    module, attribute = MODELS[name]
+    found = getattr(import_module(f"{__package__}.models.{module}"), attribute)
     assert isinstance(found, Model)
     return found
 
@@ -39,8 +55,15 @@ def _reference(name: str) -> nn.Module:
 
 @cache
 def _right(name: str) -> Recording:
+    return _recorded(_model(name), copy.deepcopy(_reference(name)), _model(name).run)
+
+
+def _recorded(model: Model, module: nn.Module, run: Any, arm: Any = None) -> Recording:
+    """Run a forward pass, or the steps of a training."""
+    if model.optimizer is not None:
+        return record_training(module.train(), run, model.optimizer, model.steps, arm)
     with torch.no_grad():
-        return record(_reference(name), _model(name).run)
+        return record(module.eval(), run, arm)
 
 
 class Source:
@@ -107,8 +130,7 @@ class TorchSource(Source):
         return self._record(model, arm)
 
     def _record(self, model: nn.Module, arm: Any = None) -> Recording:
-        with torch.no_grad():
-            return record(model.eval(), self._port.run or _model(self.model).run, arm)
+        return _recorded(_model(self.model), model, self._port.run or _model(self.model).run, arm)
 
     def wrong_rows(self) -> list[str]:
         """Return what the table says and the values contradict."""

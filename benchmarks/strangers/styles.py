@@ -117,7 +117,7 @@ def _last_two(path: str) -> str:
 _SYNONYMS = {
     "ln1": "norm1", "ln2": "norm2", "ln_1": "ln1", "ln_2": "ln2", "norm1": "ln1", "norm2": "ln2",
     "input_layernorm": "norm1", "post_attention_layernorm": "norm2", "attention_norm": "ln1", "ffn_norm": "ln2",
-    "fc": "dense", "fc1": "linear1", "fc2": "linear2", "dense": "fc", "proj": "out", "classifier": "fc",
+    "fc": "dense", "fc1": "linear1", "fc2": "linear2", "dense": "fc", "proj": "out", "classifier": "head",
     "attn": "attention", "attention": "attn", "self_attn": "attention", "self": "self_attn",
     "o_proj": "wo", "wo": "out_proj", "out_proj": "o_proj", "q_proj": "wq", "k_proj": "wk", "v_proj": "wv",
     "wq": "q_proj", "wk": "k_proj", "wv": "v_proj", "query": "q", "key": "k", "value": "v",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
@@ -19,6 +19,8 @@ __all__ = ["Meaning", "Truth", "meaning_of", "read_truth", "truth_of", "unmeant"
 
 # Relative Euclidean distance that rounding of float32 explains through a whole network.
 _SAME = 1e-4
+# By kind: how many names stand behind the module's path.
+_NAMES_BEHIND_MODULE = {"": 0, "gradient": 1, "parameter": 1, "state": 2}
 
 
 @dataclass
@@ -109,7 +111,7 @@ def meaning_of(port: Port, left: Recording, right: Recording) -> Meaning:
         if not hits:
             raise ValueError(f"{port.name}: {template} is not recorded")
         for label, right_label in hits:
-            if "-1" in right_label:
+            if ".-1" in right_label:
                 continue
             if right_label not in rights:
                 raise ValueError(f"{port.name}: {label} should be {right_label}, which is not recorded")
@@ -126,16 +128,21 @@ def meaning_of(port: Port, left: Recording, right: Recording) -> Meaning:
     return Meaning(lefts, rights, parts)
 
 
-def expanded_labels(template: str, other: str, labels: Iterable[str]) -> Iterable[tuple[str, str]]:
-    """Yield the labels that fit a template in every step of a training, each with what it should be."""
-    by_step: defaultdict[str, list[str]] = defaultdict(list)
+def expanded_labels(template: str, other: str, labels: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the labels that fit a template, in every step of a training and of every kind, and what each should be.
+
+    Gradients, weights and states of the optimizer are those of the module before their last names.
+
+    >>> list(expanded_labels("out", "fc", ["out#0", "gradient out.bias#1"]))
+    [('out#0', 'fc#0'), ('gradient out.bias#1', 'gradient fc.bias#1')]
+    """
     for label in labels:
-        name, _, step = label.partition("#")
-        by_step[step].append(name)
-    for step, names in by_step.items():
-        suffix = f"#{step}" if step else ""
-        for name, right in expanded(template, other, names):
-            yield name + suffix, right + suffix
+        name, sign, step = label.partition("#")
+        kind, space, path = name.rpartition(" ")
+        words = path.split(".")
+        module = ".".join(words[: len(words) - _NAMES_BEHIND_MODULE[kind]])
+        for _, right in expanded(template, other, [module]):
+            yield label, f"{kind}{space}{right}{path.removeprefix(module)}{sign}{step}"
 
 
 def truth_of(truth: Truth, meaning: Meaning, left: Mapping[str, Tensor], right: Mapping[str, Tensor]) -> Truth:

@@ -1,4 +1,4 @@
-"""ResNet-18, narrow, with the names of torchvision; ports with names of timm, of Hugging Face, and of a paper reader."""
+"""ResNet-18, narrow, with the names of torchvision; ports with names of timm and of Hugging Face."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from benchmarks.ports.models import declare_nms, randomise
 
-__all__ = ["TOKENS", "VOCABULARY", "images", "joined", "randomise", "transformers"]
+__all__ = ["TOKENS", "VOCABULARY", "declare_nms", "images", "joined", "seeded", "transformers"]
 
 VOCABULARY = 96
 TOKENS = torch.randint(0, VOCABULARY, (2, 10), generator=torch.Generator().manual_seed(5))
