@@ -19,7 +19,8 @@ from random import Random
 from .folders import HOOKED, chosen, write, write_tree
 from .mistakes import MISTAKES, NoPlaceError
 from .recording import Recording
-from .sources import MODELS, Source, sources_of
+from .source import Source
+from .sources import MODELS, sources_of
 from .styles import STYLES, Style
 from .truth import Truth, truth_of
 

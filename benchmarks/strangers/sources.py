@@ -1,10 +1,10 @@
-"""Where the two sides of a pair come from: a model, and a left of it, recorded once."""
+"""The lefts of each model: hand-written ports in PyTorch, and what the other modules have."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module
 from random import Random
 from typing import Any
@@ -13,12 +13,13 @@ import torch
 from torch import nn
 
 from .mistakes import MISTAKES, NoPlaceError
+from .onnx_sources import EXPORTS, OnnxSource
 from .port import Model, Port
 from .recording import Recording, mark_origins, record, record_training
-from .styles import STYLES
+from .source import Source
 from .truth import Meaning, meaning_of, unmeant, wrong_by_value
 
-__all__ = ["MODELS", "Source", "sources_of"]
+__all__ = ["MODELS", "sources_of"]
 
 # Name → module below `models` that has it, and the name that it has there.
 MODELS = {
@@ -66,47 +67,11 @@ def _recorded(model: Model, module: nn.Module, run: Any, arm: Any = None) -> Rec
         return record(module.eval(), run, arm)
 
 
-class Source:
-    """A left of a model, with its reference.
-
-    Parameters
-    ----------
-    model, left : str
-        Names.
-    """
-
-    styles: Sequence[str] = tuple(STYLES)
-
-    def __init__(self, model: str, left: str) -> None:
-        self.model = model
-        self.left = left
-
-    @property
-    def right(self) -> Recording:
-        """The reference."""
-        return _right(self.model)
-
-    good: Recording
-    meaning: Meaning
-
-    def wrong(self, mistake: str, draw: Random) -> Recording:
-        """Return a port with a mistake; raises NoPlaceError where it has no place for it."""
-        raise NotImplementedError
-
-    def wrong_rows(self) -> list[str]:
-        """Return what the tables say and the values contradict."""
-        return []
-
-    def missing_rows(self) -> list[str]:
-        """Return what the values say and the tables do not."""
-        return []
-
-
 class TorchSource(Source):
     """A hand-written port in PyTorch."""
 
     def __init__(self, model: str, port: Port) -> None:
-        super().__init__(model, f"torch-{port.name}")
+        super().__init__(model, f"torch-{port.name}", _right(model))
         self._port = port
 
     @cached_property
@@ -144,4 +109,7 @@ class TorchSource(Source):
 def sources_of(model: str, lefts: Sequence[str] | None = None) -> list[Source]:
     """Return the lefts of a model, or those of them whose name begins as one of these."""
     found: list[Source] = [TorchSource(model, port) for port in _model(model).ports]
+    right = _right(model)
+    reference = partial(_reference, model)
+    found += [OnnxSource(_model(model), reference, right, exporter) for exporter in EXPORTS.get(model, ())]
     return [source for source in found if not lefts or any(source.left.startswith(one) for one in lefts)]

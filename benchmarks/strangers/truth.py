@@ -15,7 +15,7 @@ import numpy as np
 from .port import Port, expanded
 from .recording import Recording, Tensor
 
-__all__ = ["Meaning", "Truth", "meaning_of", "read_truth", "truth_of", "unmeant", "wrong_by_value"]
+__all__ = ["Meaning", "Truth", "distance", "meaning_of", "read_truth", "truth_of", "unmeant", "wrong_by_value"]
 
 # Relative Euclidean distance that rounding of float32 explains through a whole network.
 _SAME = 1e-4
@@ -189,7 +189,7 @@ def _became_one(
     return found
 
 
-def _distance(values: Any, reference: Any) -> float | None:
+def distance(values: Any, reference: Any) -> float | None:
     """Return the relative distance of two arrays in C order; ``None`` where their sizes differ."""
     if values.size != reference.size:
         return None
@@ -211,14 +211,14 @@ def wrong_by_value(port: Port, meaning: Meaning, left: Recording, right: Recordi
     for tensor in left.tensors:
         for quantity in meaning.left[tensor.label]:
             for other in by_quantity[quantity]:
-                apart = _distance(_in_order(port, tensor.values), other.values)
+                apart = distance(_in_order(port, tensor.values), other.values)
                 if apart is None or apart > _SAME:
                     problems.append(f"{port.name}: {tensor.label} should be {other.label}, and is {apart} from it")
     lefts, rights = ({one.label: one.values for one in side.tensors} for side in (left, right))
     for ours, theirs in meaning.parts:
         sides = [np.concatenate([side[one].reshape(-1, side[one].shape[-1]) for one in names], -1)
                  for side, names in ((lefts, ours), (rights, theirs))]  # fmt: skip
-        apart = _distance(*sides)
+        apart = distance(*sides)
         if apart is None or apart > _SAME:
             problems.append(f"{port.name}: {ours} should be {theirs}, and is {apart} from it")
     return problems
@@ -231,7 +231,7 @@ def unmeant(port: Port, meaning: Meaning, left: Recording, right: Recording) -> 
         for other in right.tensors:
             if meaning.left[tensor.label] & meaning.right[other.label]:
                 continue
-            apart = _distance(_in_order(port, tensor.values), other.values)
+            apart = distance(_in_order(port, tensor.values), other.values)
             if apart is not None and apart < _SAME and np.unique(other.values).size > 12:
                 found.append(f"{port.name}: {tensor.label} agrees with {other.label} ({apart:.1e})")
     return found
