@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .recording import OUTPUT, Recording, Tensor
 from .styles import Style, Words
+from .tensors import OUTPUT, Recording, Tensor
 
 __all__ = ["HOOKED", "chosen", "write"]
 

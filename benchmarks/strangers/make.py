@@ -18,10 +18,10 @@ from random import Random
 
 from .folders import HOOKED, chosen, write, write_tree
 from .mistakes import MISTAKES, NoPlaceError
-from .recording import Recording
 from .source import Source
 from .sources import MODELS, sources_of
 from .styles import STYLES, Style
+from .tensors import Recording
 from .truth import Truth, truth_of
 
 # So many pairs have no mistake.

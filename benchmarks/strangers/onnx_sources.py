@@ -28,8 +28,8 @@ from torch import nn
 from .mistakes import NoPlaceError
 from .onnx_mistakes import MISTAKES
 from .port import Model
-from .recording import Recording, Tensor
 from .source import Source
+from .tensors import Recording, Tensor
 from .truth import Meaning, distance
 
 __all__ = ["EXPORTS", "OnnxSource"]
@@ -48,7 +48,7 @@ EXPORTS = {
 }
 _SAME = 1e-4
 # A tensor with fewer different values may agree with another by chance.
-_FEWEST_VALUES = 12
+_FEWEST_VALUES = 8
 _DEQUANTISED = "_DequantizeLinear_Output"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from .recording import Recording
 from .styles import STYLES
+from .tensors import Recording
 from .truth import Meaning
 
 __all__ = ["Source"]

@@ -15,8 +15,9 @@ from torch import nn
 from .mistakes import MISTAKES, NoPlaceError
 from .onnx_sources import EXPORTS, OnnxSource
 from .port import Model, Port
-from .recording import Recording, mark_origins, record, record_training
+from .recording import mark_origins, record, record_training
 from .source import Source
+from .tensors import Recording
 from .truth import Meaning, meaning_of, unmeant, wrong_by_value
 
 __all__ = ["MODELS", "sources_of"]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .port import Port, expanded
-from .recording import Recording, Tensor
+from .tensors import Recording, Tensor
 
 __all__ = ["Meaning", "Truth", "distance", "meaning_of", "read_truth", "truth_of", "unmeant", "wrong_by_value"]
 
