@@ -19,7 +19,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
 import onnx
 import torch
 from onnxruntime import InferenceSession, SessionOptions
@@ -30,7 +29,7 @@ from .onnx_mistakes import MISTAKES
 from .port import Model
 from .source import Source
 from .tensors import Recording, Tensor
-from .truth import Meaning, distance
+from .truth import Meaning, distance, is_plain
 
 __all__ = ["EXPORTS", "OnnxSource"]
 
@@ -47,8 +46,6 @@ EXPORTS = {
     "llama": ("dynamo",),
 }
 _SAME = 1e-4
-# A tensor with fewer different values may agree with another by chance.
-_FEWEST_VALUES = 8
 _DEQUANTISED = "_DequantizeLinear_Output"
 
 
@@ -160,11 +157,6 @@ def _equal(tensor: Tensor, members: Mapping[str, list[Tensor]]) -> Iterator[str]
         apart = distance(tensor.values, group[0].values)
         if apart is not None and apart < _SAME:
             yield quantity
-
-
-def is_plain(values: Any) -> bool:
-    """Whether a tensor may agree with another by chance: integers, masks, constants."""
-    return values.dtype.kind != "f" or np.unique(values).size < _FEWEST_VALUES or not np.isfinite(values).all()
 
 
 def spelled(name: str) -> str:

@@ -79,6 +79,8 @@ class Model:
         Makes an optimizer: training is recorded, and `run` returns the loss.
     steps : int
         Of the training.
+    inputs : tuple
+        What a port in another framework is given.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Model:
     export: tuple[Any, ...] | None = None
     optimizer: Callable[[Iterable[Any]], Any] | None = None
     steps: int = 2
+    inputs: tuple[Any, ...] = ()
 
 
 def expanded(template: Template, other: Template, paths: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from .mindspore_source import PORTED, MindSporeSource
 from .mistakes import MISTAKES, NoPlaceError
 from .onnx_sources import EXPORTS, OnnxSource
 from .port import Model, Port
@@ -35,6 +36,7 @@ MODELS = {
     "llama": ("llama", "MODEL"),
     "mixtral": ("mixtral", "MODEL"),
     "lstm": ("lstm", "MODEL"),
+    "encoder": ("training", "FORWARD"),
     "lenet-steps": ("training", "LENET"),
     "encoder-steps": ("training", "ENCODER"),
 }
@@ -113,4 +115,6 @@ def sources_of(model: str, lefts: Sequence[str] | None = None) -> list[Source]:
     right = _right(model)
     reference = partial(_reference, model)
     found += [OnnxSource(_model(model), reference, right, exporter) for exporter in EXPORTS.get(model, ())]
+    if model in PORTED:
+        found.append(MindSporeSource(_model(model), reference, right, _model(model).inputs))
     return [source for source in found if not lefts or any(source.left.startswith(one) for one in lefts)]

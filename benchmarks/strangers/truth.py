@@ -15,10 +15,22 @@ import numpy as np
 from .port import Port, expanded
 from .tensors import Recording, Tensor
 
-__all__ = ["Meaning", "Truth", "distance", "meaning_of", "read_truth", "truth_of", "unmeant", "wrong_by_value"]
+__all__ = [
+    "Meaning",
+    "Truth",
+    "distance",
+    "is_plain",
+    "meaning_of",
+    "read_truth",
+    "truth_of",
+    "unmeant",
+    "wrong_by_value",
+]
 
 # Relative Euclidean distance that rounding of float32 explains through a whole network.
 _SAME = 1e-4
+# A tensor with fewer different values may agree with another by chance.
+_FEWEST_VALUES = 8
 # By kind: how many names stand behind the module's path.
 _NAMES_BEHIND_MODULE = {"": 0, "gradient": 1, "parameter": 1, "state": 2}
 
@@ -195,6 +207,11 @@ def distance(values: Any, reference: Any) -> float | None:
         return None
     one, other = values.astype(np.float64).ravel(), reference.astype(np.float64).ravel()
     return float(np.linalg.norm(one - other) / max(np.linalg.norm(other), 1e-30))
+
+
+def is_plain(values: Any) -> bool:
+    """Whether a tensor may agree with another by chance: integers, masks, constants."""
+    return values.dtype.kind != "f" or np.unique(values).size < _FEWEST_VALUES or not np.isfinite(values).all()
 
 
 def _in_order(port: Port, values: Any) -> Any:

@@ -110,4 +110,5 @@ MODEL = Model(
         Port("bare", Bare, _BARE),
     ),
     export=(INPUT,),
+    inputs=(INPUT,),
 )

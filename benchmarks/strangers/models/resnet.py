@@ -184,4 +184,5 @@ MODEL = Model(
     lambda model: model(INPUT),
     (Port("stages", Stages, _TIMM), Port("hub", Hub, _HUB)),
     export=(INPUT,),
+    inputs=(INPUT,),
 )

@@ -123,6 +123,14 @@ LENET = Model(
     _lenet_loss,
     tuple(Port(port.name, port.build, {**port.same, "loss": "loss"}) for port in MODEL.ports),
     optimizer=lambda parameters: torch.optim.SGD(parameters, lr=0.01, momentum=0.9),
+    inputs=(INPUT, _CLASSES),
+)
+FORWARD = Model(
+    "encoder",
+    lambda: seeded(Encoder()),
+    lambda model: model(TOKENS),
+    (Port("blocks", Blocks, {left: right for left, right in _BLOCKS.items() if left != "loss"}),),
+    inputs=(TOKENS,),
 )
 ENCODER = Model(
     "encoder-steps",
