@@ -221,6 +221,8 @@ def table(found: Sequence[Judged], way: str) -> Iterator[str]:
             yield _row(name, rows[name], width)
     yield "-- all"
     yield _row(way, found, width)
+    means = (f"{_mean(side):>7.1%}" if side else f"{'–':>7}" for side in _good_and_bad(found))
+    yield f"{'mean of the folders':{width}} {'':>7} {'':>10} " + f"  {'':>10} ".join(means)
     slowest = max(found, key=lambda one: one.seconds)
     yield f"{sum(one.seconds for one in found):.0f} s; the slowest is {slowest.folder}, {slowest.seconds:.1f} s"
 
@@ -235,6 +237,10 @@ def _row(name: str, found: Sequence[Judged], width: int) -> str:
 def _share(found: Sequence[Judged]) -> str:
     paired, whole = _sums(found)
     return f"{paired:>5} {whole:>4} {paired / whole:>7.1%}" if whole else f"{'–':>5} {'–':>4} {'–':>7}"
+
+
+def _mean(found: Sequence[Judged]) -> float:
+    return sum(one.paired / one.quantities for one in found if one.quantities) / len(found)
 
 
 def _sums(found: Sequence[Judged]) -> tuple[int, int]:

@@ -29,6 +29,7 @@ _GOOD_SHARE = 0.4
 # In so many both people name files in the same way.
 _SAME_STYLE = 0.25
 _LEAVES_SHARE = 0.2
+_STEPS = "-steps"
 
 
 def main() -> int:
@@ -59,10 +60,13 @@ def make(out: Path, sources: dict[str, list[Source]], pairs: int, seed: int) -> 
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     lefts: Counter[str] = Counter()
-    names = sorted(sources)
+    # Both models that are trained share one place: they have five times as many tensors as the others.
+    places = [[name] for name in sorted(sources) if not name.endswith(_STEPS)]
+    places += [trained] if (trained := [name for name in sorted(sources) if name.endswith(_STEPS)]) else []
     for number in range(pairs):
         draw = Random(f"{seed}/{number}")
-        of_model = sources[names[number % len(names)]]
+        again, place = divmod(number, len(places))
+        of_model = sources[places[place][again % len(places[place])]]
         # Each left as often as the others of its model; by which mistake it comes is drawn.
         source = of_model[lefts[of_model[0].model] % len(of_model)]
         lefts[source.model] += 1

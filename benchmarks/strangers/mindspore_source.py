@@ -145,11 +145,12 @@ class MindSporeSource(Source):
 
 def _is_said(origin: str, modules: set[str], group: Sequence[Tensor]) -> bool:
     """Whether the cell of an operator is one of the modules that hold a tensor."""
-    is_update = "optimizer" in origin
+    is_update, is_gradient = "optimizer" in origin, "Gradients_" in origin
     for one in group:
-        if is_update != (one.kind in ("parameter", "state")):
+        if is_update != (one.kind in ("parameter", "state")) or is_gradient != (one.kind == "gradient"):
             continue
-        if is_update or any(one.path == module or one.path.startswith(f"{module}.") for module in modules):
+        # Operators of a backward pass that are alike have the scope of the first of them.
+        if is_update or is_gradient or any(one.path == module or one.path.startswith(f"{module}.") for module in modules):
             return True
     return False
 
