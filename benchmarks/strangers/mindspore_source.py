@@ -150,7 +150,8 @@ def _is_said(origin: str, modules: set[str], group: Sequence[Tensor]) -> bool:
         if is_update != (one.kind in ("parameter", "state")) or is_gradient != (one.kind == "gradient"):
             continue
         # Operators of a backward pass that are alike have the scope of the first of them.
-        if is_update or is_gradient or any(one.path == module or one.path.startswith(f"{module}.") for module in modules):
+        is_inside = any(f"{one.path}.".startswith(f"{module}.") for module in modules)
+        if is_update or is_gradient or is_inside:
             return True
     return False
 
