@@ -124,6 +124,11 @@ def test_a_style_gives_every_tensor_a_file_of_its_own(name: str, tmp_path: Path)
         np.testing.assert_array_equal(saved[member] if member else saved, tensor.values)
 
 
+def test_counters_count_the_files_of_a_folder(tmp_path: Path) -> None:
+    kept = write(LEFT.tensors, STYLES["counter"], tmp_path / "dump")
+    assert [*kept] == ["000_tok.npy", "001_h.0.qk.npy", "002_h.0.proj.npy", "003_dropout.npy", "004_head.npy"]
+
+
 def test_styles_are_those_that_people_use() -> None:
     said = {name: _named(style) for name, style in STYLES.items()}
     assert said["dots"] == "layers.0.self_attn.q_proj.0.TIME.npy"
