@@ -48,8 +48,8 @@ class TorchFileReader(ArrayFileReader):
     """A tensor, or tensors in lists and dicts, which are named by their keys, joined by dots."""
 
     name = "torch-file"
-    looks_for = "a .pt or .pth file"
-    suffixes = (".pt", ".pth")
+    looks_for = "a file of torch.save: .pt, .pth, .bin or .ckpt"
+    suffixes = (".pt", ".pth", ".bin", ".ckpt")
 
     def contents_of(self, file: StoredFile) -> Contents:
         """Read ``data.pkl``; see `ArrayFileReader.contents_of`."""

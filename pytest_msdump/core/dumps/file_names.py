@@ -80,6 +80,32 @@ def parse_protobuf(name: str) -> ReferenceName | None:
     return parse_reference(f"{stem}.npy") if dot + suffix in PROTOBUF_SUFFIXES else None
 
 
+# -- Numbers that say in which order files were written --------------------------------------------------------------
+
+_COUNTED = re.compile(r"([0-9]{1,9})[_.-]+(?=[^0-9_.-])(.+)", re.DOTALL)
+_TENSORDUMP = re.compile(r"(.+)_([a-z]+[0-9]*(?:_e[0-9]m[0-9]\w*)?)_([0-9]{1,9})", re.DOTALL)
+
+
+class CountedName(NamedTuple):
+    """A name without its number, and the number."""
+
+    name: str
+    number: int
+
+
+def counted_name(name: str) -> CountedName | None:
+    """Read ``0017_NAME.EXT`` and ``NAME_DTYPE_17.EXT``, as hooks with a counter and `mindspore.ops.tensordump` write.
+
+    >>> counted_name("017_layers.0.q.pt"), counted_name("fc0_float32_8.npy")
+    (CountedName(name='layers.0.q', number=17), CountedName(name='fc0', number=8))
+    """
+    stem = Path(name).stem
+    if match := _COUNTED.fullmatch(stem):
+        return CountedName(match[2], int(match[1]))
+    match = _TENSORDUMP.fullmatch(stem)
+    return CountedName(match[1], int(match[3])) if match and canonical(match[2]) else None
+
+
 # -- MindSpore -------------------------------------------------------------------------------------------------------
 
 _MINDSPORE = re.compile(
