@@ -186,7 +186,7 @@ def matmul(stacked: bool) -> Row:
     return row
 
 
-def convolution(draw: Draw) -> tuple[Any, Any, dict[str, Any], dict[str, str]]:
+def conv2d(draw: Draw) -> Case:
     groups = draw.one(1, 2, 3)
     kernel, stride, dilation = ((draw.size(1, 3), draw.size(1, 3)) for _ in range(3))
     pad = draw.size(0, 2), draw.size(0, 2)
@@ -201,27 +201,21 @@ def convolution(draw: Draw) -> tuple[Any, Any, dict[str, Any], dict[str, str]]:
         "group": f"I64({groups})",
         "format": '"NCHW"',
     }
-    options = {"stride": stride, "padding": pad, "dilation": dilation, "groups": groups}
-    return x, w, options, attributes
-
-
-def conv2d(draw: Draw) -> Case:
-    x, w, options, attributes = convolution(draw)
-    return Case([x, w], [F.conv2d(x, w, **options)], attributes)
+    return Case([x, w], [F.conv2d(x, w, None, stride, pad, dilation, groups)], attributes)
 
 
 def conv2d_input(draw: Draw) -> Case:
-    x, w, options, attributes = convolution(draw)
-    y = F.conv2d(x, w, **options)
-    dy = backward(draw, y)
-    return Case([dy, w, None], [x.grad], attributes)
+    case = conv2d(draw)
+    x, w = case.inputs
+    dy = backward(draw, case.expected[0])
+    return Case([dy, w, None], [x.grad], case.attributes)
 
 
 def conv2d_filter(draw: Draw) -> Case:
-    x, w, options, attributes = convolution(draw)
-    y = F.conv2d(x, w, **options)
-    dy = backward(draw, y)
-    return Case([dy, x, None], [w.grad], attributes)
+    case = conv2d(draw)
+    x, w = case.inputs
+    dy = backward(draw, case.expected[0])
+    return Case([dy, x, None], [w.grad], case.attributes)
 
 
 def pooling(draw: Draw) -> tuple[Any, tuple[int, int], tuple[int, int]]:
@@ -264,33 +258,21 @@ def avg_pool_grad(draw: Draw) -> Case:
 # -- normalisations, losses --------------------------------------------------------------------------------------------
 
 
-def batch_norm_parts(draw: Draw) -> tuple[Any, Any, Any, Any, Any, bool, float]:
+def batch_norm(draw: Draw) -> Case:
     shape = draw.size(2, 4), draw.size(1, 4), *(draw.size() for _ in range(draw.one(0, 2)))
     x, channels = draw.normal(*shape, grad=True), shape[1]
     gamma, beta = draw.normal(channels, grad=True), draw.normal(channels, grad=True)
-    return (
-        x,
-        gamma,
-        beta,
-        draw.normal(channels),
-        draw.uniform(0.5, 2, channels),
-        draw.one(True, False),
-        draw.one(1e-5, 1e-3),
-    )
-
-
-def batch_norm(draw: Draw) -> Case:
-    x, gamma, beta, mean, var, training, eps = batch_norm_parts(draw)
+    mean, var = draw.normal(channels), draw.uniform(0.5, 2, channels)
+    training, eps = draw.one(True, False), draw.one(1e-5, 1e-3)
     y = F.batch_norm(x, mean.clone(), var.clone(), gamma, beta, training, 0.1, eps)
     return Case([x, gamma, beta, mean, var], [y], {"is_training": f"Bool({int(training)})", "epsilon": str(eps)})
 
 
 def batch_norm_grad(draw: Draw) -> Case:
-    x, gamma, beta, mean, var, training, eps = batch_norm_parts(draw)
-    y = F.batch_norm(x, mean.clone(), var.clone(), gamma, beta, training, 0.1, eps)
-    dy = backward(draw, y)
-    attributes = {"is_training": f"Bool({int(training)})", "epsilon": str(eps)}
-    return Case([dy, x, gamma, mean, var, None], [x.grad, gamma.grad, beta.grad], attributes)
+    case = batch_norm(draw)
+    x, gamma, beta, mean, var = case.inputs
+    dy = backward(draw, case.expected[0])
+    return Case([dy, x, gamma, mean, var, None], [x.grad, gamma.grad, beta.grad], case.attributes)
 
 
 def layer_norm(draw: Draw) -> Case:
@@ -314,20 +296,16 @@ def layer_norm_grad(draw: Draw) -> Case:
     return Case([x, dy, None, None, gamma], [x.grad, gamma.grad, beta.grad], attributes)
 
 
-def rms_norm_parts(draw: Draw) -> tuple[Any, Any, Any, Any]:
+def rms_norm(draw: Draw) -> Case:
     x = draw.normal(*draw.shape(1), draw.size(2, 6), grad=True)
     gamma = draw.normal(x.shape[-1], grad=True)
     inverse = torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)
-    return x, gamma, inverse, F.rms_norm(x, (x.shape[-1],), gamma, 1e-6)
-
-
-def rms_norm(draw: Draw) -> Case:
-    x, gamma, inverse, y = rms_norm_parts(draw)
-    return Case([x, gamma], [y, inverse], {"epsilon": "1e-06"})
+    return Case([x, gamma], [F.rms_norm(x, (x.shape[-1],), gamma, 1e-6), inverse], {"epsilon": "1e-06"})
 
 
 def rms_norm_grad(draw: Draw) -> Case:
-    x, gamma, inverse, y = rms_norm_parts(draw)
+    case = rms_norm(draw)
+    (x, gamma), (y, inverse) = case.inputs, case.expected
     dy = backward(draw, y)
     return Case([dy, x, inverse, gamma], [x.grad, gamma.grad])
 
