@@ -77,6 +77,22 @@ def test_integers_a_few_apart_have_a_deviation_at_the_ends_of_their_type(dtype: 
     assert found > 0.1
 
 
+@pytest.mark.parametrize(
+    "side",
+    [
+        np.r_[1e9, np.zeros(1022), -1e-3],
+        np.r_[np.full(1023, 1.0), 1.0 + 1e-9],
+        1e6 + np.sin(np.arange(5000.0)),
+        np.exp(np.arange(1024.0) / 20),
+    ],
+    ids=["one far away", "nearly constant", "far from zero", "steep"],
+)
+def test_deviation_keeps_its_bits_wherever_the_mean_is(side: Array) -> None:
+    mean, deviation = spread(side, side * 2)[:2]
+    assert mean == pytest.approx(truth(side)[0], rel=0, abs=1e-14 * math.hypot(*truth(side)))
+    assert deviation == pytest.approx(truth(side)[1], rel=1e-12)
+
+
 def test_positions_that_are_not_finite_take_no_part() -> None:
     left = np.array([3e38, np.nan, -3e38, 1.0, np.inf, 7.0], "float32")
     right = np.array([1.0, 5.0, 2.0, 1.0, 5.0, np.nan], "float32")

@@ -65,12 +65,6 @@ def test_a_header_is_fetched_by_itself_and_reading_on_fetches_more_each_time():
     assert sum(lengths) == file.size
 
 
-def test_a_large_read_is_fetched_in_pieces_and_each_byte_once():
-    with closing(StoredFile(stored(bytes(20 * 2**20)))) as file:
-        file.read_into(memoryview(bytearray(file.size)), 0)
-    assert [stop - start for start, stop in fetched()] == [2**23, 2**23, 2**22]
-
-
 def test_memory_stays_bounded_however_large_the_tensor_is():
     with closing(StoredFile(stored(bytes(64 * 2**20)))) as file:
         target = memoryview(bytearray(2**20))
