@@ -24,6 +24,7 @@ FLOORS = {
     "text": 1,
     "facts": 2,
     "errors": 2,
+    "forms": 3,
     "ports": 3,
     "dtypes": 4,
     "model": 4,
@@ -49,6 +50,7 @@ FORBIDDEN_AT_IMPORT = {"scipy", "rich", "torch", "mindspore", "tensorflow", "onn
 WITHOUT_NUMPY = {
     "text",
     "facts",
+    "forms",
     "errors",
     "model",
     "registry",
