@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from live_networks import resnet18
 
-from pytest_msdump.calibrate.engine import calibrate
+from pytest_msdump.capabilities.calibrate.engine import calibrate
 from pytest_msdump.record import Perturbation, Recorder
 
 RUNS = 5

@@ -33,15 +33,15 @@ from models import TIMM, TORCHVISION, declare_nms, images, randomise, seeded  # 
 from rounding.half import half_lines  # noqa: E402
 from truth import Cause, Truth, read_truth, spelled  # noqa: E402
 
+from pytest_msdump.capabilities.record.torch import TorchRecording  # noqa: E402
+from pytest_msdump.capabilities.replay.pairing import suggest_with  # noqa: E402
+from pytest_msdump.capabilities.replay.reference_model import Reference, reference_of, replay_plan  # noqa: E402
 from pytest_msdump.core.compare.planning import Plan, plan  # noqa: E402
 from pytest_msdump.core.model.dump import PARAMETER  # noqa: E402
 from pytest_msdump.core.model.record import Local, Record  # noqa: E402
 from pytest_msdump.core.model.tensor import Pair  # noqa: E402
 from pytest_msdump.core.report.build import build_report, compare_plan  # noqa: E402
 from pytest_msdump.core.suite import load_suite  # noqa: E402
-from pytest_msdump.record.torch import TorchRecording  # noqa: E402
-from pytest_msdump.replay.pairing import suggest_with  # noqa: E402
-from pytest_msdump.replay.reference_model import Reference, reference_of, replay_plan  # noqa: E402
 
 # Tensors that a mistake has reached, by their relative Euclidean distance from end to end.
 MOVED = 1e-5

@@ -22,10 +22,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.capabilities.statistics.count_sketch import SEEDS, metrics_of, sketch_of
 from pytest_msdump.core.facts.profiles import PROFILES
 from pytest_msdump.core.model.comparison import Interval
 from pytest_msdump.core.model.tensor import Sketch
-from pytest_msdump.metrics.count_sketch import SEEDS, metrics_of, sketch_of
 
 Array = npt.NDArray[np.float32]
 Draw = np.random.Generator

@@ -18,6 +18,7 @@ from pytest_msdump.core.gate import problem_of
 from pytest_msdump.core.lazy_names import lazy_names
 from pytest_msdump.core.limits.policy import Policy
 from pytest_msdump.core.model.tensor import Pair, Transform
+from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.failure import failure_text, one_line
 from pytest_msdump.core.report.summary import lead, summary_lines
@@ -227,16 +228,14 @@ def assert_replay(
         The model cannot be replayed, or a dump or an option cannot be used.
     """
     __tracebackhide__ = True
-    # Needs a framework.
-    from pytest_msdump.replay.reference_model import record_reference, reference_of, replayed
-
-    reference = reference_of(model, inputs)
+    replay = offered("reference")
+    reference = replay.reference_of(model, inputs)
     with TemporaryDirectory(prefix="msdump-reference-") as folder:
         if right is None:
             right = Path(folder) / "reference"
-            record_reference(reference, index(as_path(_side(left))), right)
+            replay.record_reference(reference, index(as_path(_side(left))), right)
         planned = plan(_suite_of_dumps("assert_replay", left=left, right=right, min_replayed=min_replayed, **options))
-        local, share = replayed(planned, reference)
+        local, share = replay.replayed(planned, reference)
         records = {number: one.with_local(local.get(number)) for number, one in compare_plan(planned).items()}
         report = build_report(planned, records, share)
     if any(one.outcome in ("fail", "error") for one in local.values()) or not share.is_enough:

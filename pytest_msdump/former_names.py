@@ -10,9 +10,12 @@ from typing import Any, cast
 
 PACKAGE = __name__.partition(".")[0]
 # What is not under the core's folder with its old name.
-ELSEWHERE = {"comparison": "core.compare", "compat": "capabilities.compat"}
+ELSEWHERE = {
+    "comparison": "core.compare",
+    **{name: f"capabilities.{name}" for name in ("calibrate", "causes", "compat", "record", "replay")},
+}
 
-# Modules of the core that became a part of another one.
+# Modules that became a part of another one, or of a capability.
 JOINED = {
     "core.compare.coverage": "core.compare.assemble",
     "core.compare.indexing": "core.compare.opening",
@@ -20,17 +23,21 @@ JOINED = {
     "core.facts.kinds": "core.matching.kinds",
     "core.facts.replay": "core.facts.profiles",
     "core.matching.addresses": "core.matching.selection",
+    **{f"core.dumps.{name}": f"capabilities.tensor_files.{name}" for name in ("npz", "safetensors", "torch_file")},
     "core.dumps.npy_file": "core.dumps.npy",
     "core.dumps.flat_steps": "core.dumps.npy_folder",
+    "core.dumps.strided_reader": "core.dumps.array_reader",
     "core.matching.advice": "core.matching.rules",
     "core.model.graph": "core.model.dump",
     "core.model.numbers": "core.model.describe",
     "core.model.ordering": "core.model.dump",
     "core.model.pairing": "core.model.tensor",
     "core.model.statistics": "core.model.comparison",
+    "core.report.json_forms": "core.forms.values",
     "core.settings.values": "core.settings.options",
     "core.storage.listings": "core.storage.files",
     "core.matching.aliases": "core.matching.fused",
+    "core.text.catalogue": "core.text.phrases",
     "core.text.causes": "core.text.findings",
     "core.text.notes": "core.text.unmatched",
     "core.text.replay": "core.text.commands",

@@ -108,7 +108,7 @@ def _torch_file(array: Path, file: Path) -> Callable[[], None]:
     """The whole tensor in one piece, which is held to numpy's once before."""
     import numpy as np
 
-    from pytest_msdump.dumps.torch_file import open_only_tensor
+    from pytest_msdump.capabilities.tensor_files.torch_file import open_only_tensor
 
     def read() -> Any:
         view = open_only_tensor(file)

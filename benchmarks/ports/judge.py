@@ -23,7 +23,8 @@ from typing import Any
 
 from truth import Truth, operator_of, read_truth, spelled
 
-from pytest_msdump.causes.suggest_partners import suggest_partners
+from pytest_msdump.capabilities.record.writer import sketch_dump
+from pytest_msdump.capabilities.suggest.suggest_partners import suggest_partners
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.errors import MsdumpError
@@ -31,7 +32,6 @@ from pytest_msdump.core.model.record import RoleReason
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.coverage import first_failing
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.record.writer import sketch_dump
 
 PROFILES = ("default", "strict")
 # In the place of a profile: limits that one perturbed run of the reference shows.
@@ -221,7 +221,7 @@ def _differences(sketched: Judged, full: Judged) -> Iterator[str]:
 
 def _limits(case: Path, made: Path) -> Path:
     """Return a limits file of a case, which is made where there is none."""
-    from pytest_msdump.calibrate.engine import calibrate, write_limits
+    from pytest_msdump.capabilities.calibrate.engine import calibrate, write_limits
 
     path = made / f"{case.name}.limits.json"
     if not path.exists():

@@ -77,7 +77,7 @@ def main() -> int:
 
 def perturb(case: Case, folder: Path) -> None:
     """Record a case's reference once more, its inputs and weights perturbed by a rounding unit."""
-    from pytest_msdump.record.variation import Perturbation
+    from pytest_msdump.capabilities.record.variation import Perturbation
 
     shutil.rmtree(folder, ignore_errors=True)
     case.reference(folder, perturb=Perturbation(1))

@@ -12,14 +12,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from pytest_msdump.calibrate.engine import calibrate, write_limits
+from pytest_msdump.capabilities.calibrate.engine import calibrate, write_limits
+from pytest_msdump.capabilities.record.torch import TorchRecording
+from pytest_msdump.capabilities.record.variation import Perturbation
+from pytest_msdump.capabilities.replay.reference_model import reference_of, replay_plan
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.facts.profiles import FLIPS_ALLOWED, FLIPS_SHARE_LIMIT
 from pytest_msdump.core.report.build import compare_plan
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.record.torch import TorchRecording
-from pytest_msdump.record.variation import Perturbation
-from pytest_msdump.replay.reference_model import reference_of, replay_plan
 from rounding.mistakes import Mistake, mistakes_of
 from rounding.networks import Network, made
 from rounding.runs import Step, tensors_in

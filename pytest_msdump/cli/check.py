@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.causes.growth import drift_of
 from pytest_msdump.cli.gate import print_saved
 from pytest_msdump.cli.output import phrases
 from pytest_msdump.core.errors import ConfigError
@@ -17,12 +16,12 @@ from pytest_msdump.core.limits.judge import judge
 from pytest_msdump.core.limits.resolve import GOLDEN_RULE_METRIC, computed_dtype, hinted_dtypes, resolve, settled
 from pytest_msdump.core.model.comparison import Comparison, Finding, Limits, Measurement, Verdict
 from pytest_msdump.core.model.spellings import KnownNames
+from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.files import policy_entry
 from pytest_msdump.core.report.json_report import read_json, report_from
 from pytest_msdump.core.settings.options import COMMAND_FLAGS, OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.text import Message
-from pytest_msdump.limits.statistics import judge_statistics
 
 if TYPE_CHECKING:
     from pytest_msdump.core.limits.policy import Policy
@@ -105,6 +104,7 @@ def names_of(report: Report) -> KnownNames:
 
 def _without_stale_roles(before: Sequence[Record], after: Sequence[Record]) -> Sequence[Record]:
     """Keep the roles as long as the same tensors fail, at one share of their limits: only a comparison knows more."""
+    drift_of = offered("roles").drift_of
     found = [[(record.fails, drift_of(record)) for record in records] for records in (before, after)]
     return after if found[0] == found[1] else [record.without_role() for record in after]
 
@@ -149,7 +149,7 @@ def judged_by(policy: Policy, record: Record) -> Record:
         return record.judged(verdict, limits, checks)
     if saved is None:
         return record
-    verdict, checks, _ = judge_statistics(
+    verdict, checks, _ = offered("statistics").judge_statistics(
         saved.left,
         saved.right,
         limits,

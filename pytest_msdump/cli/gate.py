@@ -22,7 +22,7 @@ from pytest_msdump.core.text import ENGLISH, Phrases
 from pytest_msdump.core.text.message import LANGUAGES
 
 if TYPE_CHECKING:
-    from pytest_msdump.replay.reference_model import Reference
+    from pytest_msdump.capabilities.replay.reference_model import Reference
 # These make rich take for a terminal what is none.
 _FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")
 # First word of a line → how it is shown on a terminal.

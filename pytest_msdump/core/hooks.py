@@ -31,26 +31,14 @@ REPORTS = {
 }
 
 COMMANDS = {
-    "init": ("pytest_msdump.cli.init", "write a first suite file for two dumps"),
-    "compare": ("pytest_msdump.cli.compare", "compare two dumps or two tensor files"),
-    "match": ("pytest_msdump.cli.match", "show which tensors pair, and why others do not"),
-    "check": ("pytest_msdump.cli.check", "judge a saved result again, without the data"),
+    "compare": ("pytest_msdump.cli.compare", "compare two dumps or two tensor files", "init"),
+    "check": ("pytest_msdump.cli.check", "judge a saved result again, without the data", "inspect"),
     "accept": (
         "pytest_msdump.cli.accept",
         "accept failures of a run until a day, as known drifts of its suite file",
+        "check",
     ),
-    "calibrate": ("pytest_msdump.cli.calibrate", "make limits from a reference and slightly perturbed runs of it"),
-    "sketch": ("pytest_msdump.cli.sketch", "write a dump as sketches, small enough to commit"),
-    "repeat": (
-        "pytest_msdump.cli.repeat",
-        "run a program several times, and find the first operator that differs",
-    ),
-    "replay": (
-        "pytest_msdump.cli.replay",
-        "give each operator its own inputs again, and name the kernels or modules that are wrong by themselves",
-    ),
-    "report": ("pytest_msdump.cli.report", "write the page, or another report, from a saved result"),
-    "tfdbg": ("pytest_msdump.cli.tfdbg", "print tfdbg commands that save every tensor of its list"),
+    "report": ("pytest_msdump.cli.report", "write the page, or another report, from a saved result", "rename"),
 }
 
 COMPARE_OPTIONS = {

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_msdump import assertions
-from pytest_msdump.causes.repeats import Repeats, repeat, repeat_lines
 from pytest_msdump.core.compare.opening import OpenDump, index, open_dump
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import shell_line, terminal_text
@@ -22,27 +21,26 @@ from pytest_msdump.core.matching.pairer import pair_dumps
 from pytest_msdump.core.model.describe import counted
 from pytest_msdump.core.ports import offered
 from pytest_msdump.core.storage.files import read_regular
-from pytest_msdump.metrics.count_sketch import BUCKETS
 from pytest_msdump.plugin.sources import absolute
-from pytest_msdump.record.recorder import Recorder, opened
-from pytest_msdump.record.reference import check_variations, keep_reference, key_digest, record_variations
-from pytest_msdump.record.variation import Control, Perturbation
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    from pytest_msdump.capabilities.programs.repeats import Repeats
+    from pytest_msdump.capabilities.record.recorder import Recorder
     from pytest_msdump.core.model.dump import Dump
     from pytest_msdump.core.model.record import Record
     from pytest_msdump.core.model.report import Report
 
 __all__ = [
-    "Control",
     "Functions",
     "OpenDump",
-    "Perturbation",
     "made_lines",
     "pair_dumps",
     "recorder",
     "reference_keeper",
     "repeater",
+    "variations",
 ]
 
 _LONGEST_PATH_BYTES = 2**16
@@ -82,7 +80,15 @@ class Functions:
 
 def recorder(folder: Path) -> Recorder:
     """Return a recorder of live models, each into a new folder below a test's own."""
-    return Recorder(folder / "recorded", opened=opened)
+    module = offered("recorder")
+    made: Recorder = module.Recorder(folder / "recorded", opened=module.opened)
+    return made
+
+
+def variations() -> ModuleType:
+    """Return the module that has `Control` and `Perturbation`."""
+    module: ModuleType = offered("variations")
+    return module
 
 
 def repeater(folder: Path) -> Callable[..., Repeats]:
@@ -95,10 +101,11 @@ def repeater(folder: Path) -> Callable[..., Repeats]:
             run(directory)
             return index(directory)
 
-        found = repeat(made, n, folder / "repeats")
-        if not found.is_equal:
-            raise AssertionError("\n".join(repeat_lines(found)))
-        return found
+        repeating = offered("repeats")
+        result: Repeats = repeating.repeat(made, n, folder / "repeats")
+        if not result.is_equal:
+            raise AssertionError("\n".join(repeating.repeat_lines(result)))
+        return result
 
     return repeats
 
@@ -115,15 +122,16 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
         directory: str | PathLike[str] | None = None,
         save: str | None = None,
         full: Sequence[str] = (),
-        buckets: int = BUCKETS,
+        buckets: int | None = None,
         controls: Sequence[str] = (),
     ) -> Path:
         __tracebackhide__ = True
+        references = offered("references")
         is_calibrating = config.getoption("msdump_calibrate")
         if is_calibrating:
             with _failing_plainly():
-                check_variations(name, build, controls)
-        kept = keep_reference(
+                references.check_variations(name, build, controls)
+        kept: Path = references.keep_reference(
             name,
             build,
             directory=_directory(config) if directory is None else directory,
@@ -133,12 +141,12 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
             root=config.rootpath,
             save=save or config.getoption("msdump_reference_save") or config.getini("msdump_reference_save") or "full",
             full=full,
-            buckets=buckets,
+            **({} if buckets is None else {"buckets": buckets}),
         )
         if is_calibrating:
             typed = config.getoption("msdump_limits")
             path = absolute(config, typed) if typed else kept.with_name(f"{kept.name}.limits.json")
-            calibrated = _mark_folder(config, folders, "calibrated") / key_digest(str(path), str(kept))
+            calibrated = _mark_folder(config, folders, "calibrated") / references.key_digest(str(path), str(kept))
             if not calibrated.exists():
                 if str(path) in _made(config, "calibrated"):
                     pytest.fail(
@@ -147,13 +155,12 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
                         pytrace=False,
                     )
                 with TemporaryDirectory(dir=folders.getbasetemp()) as folder, _failing_plainly():
-                    runs = record_variations(name, build, kept, Path(folder), controls=controls)
-                    # Here, since only such a run needs it.
-                    from pytest_msdump.calibrate.engine import calibrate, write_limits
-
-                    write_limits(
-                        path, calibrate(runs.reference, [runs.perturbed], controls=runs.controls, coarse=[runs.coarse])
+                    runs = references.record_variations(name, build, kept, Path(folder), controls=controls)
+                    calibration = offered("calibration")
+                    limits = calibration.calibrate(
+                        runs.reference, [runs.perturbed], controls=runs.controls, coarse=[runs.coarse]
                     )
+                    calibration.write_limits(path, limits)
                 calibrated.parent.mkdir(parents=True, exist_ok=True)
                 calibrated.write_bytes(os.fsencode(path))
             pytest.skip(f"--msdump-calibrate wrote {os.path.relpath(path)}")

@@ -13,13 +13,13 @@ from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.plugin.hooks import gate_hooks
 
 if TYPE_CHECKING:
-    from pytest_msdump.causes.repeats import Repeats
+    from pytest_msdump.capabilities.programs.repeats import Repeats
+    from pytest_msdump.capabilities.record.recorder import Recorder
+    from pytest_msdump.capabilities.record.variation import Control, Perturbation
     from pytest_msdump.core.compare.opening import OpenDump
     from pytest_msdump.core.model.report import Report
     from pytest_msdump.core.model.tensor import Pair
     from pytest_msdump.plugin.fixture_values import Functions
-    from pytest_msdump.record.recorder import Recorder
-    from pytest_msdump.record.variation import Control, Perturbation
 
 __all__ = [
     "msdump",
@@ -91,7 +91,7 @@ def msdump_perturb() -> Callable[..., Perturbation]:
 
     `u` is the size, by default the rounding unit of each tensor's type; see `record.Perturbation`.
     """
-    kind: Callable[..., Perturbation] = _values().Perturbation
+    kind: Callable[..., Perturbation] = _values().variations().Perturbation
     return kind
 
 
@@ -101,7 +101,7 @@ def msdump_control() -> Callable[[str], Control]:
 
     Others: channels_last, batch_split, onednn=off, sdpa=math; see `record.Control`.
     """
-    kind: Callable[[str], Control] = _values().Control
+    kind: Callable[[str], Control] = _values().variations().Control
     return kind
 
 
@@ -109,7 +109,7 @@ def msdump_control() -> Callable[[str], Control]:
 def msdump_repeats(tmp_path: Path) -> Callable[..., Repeats]:
     """Fail where runs differ: msdump_repeats(run, n=3) calls run(directory) n times, which records into the directory.
 
-    What fails is the first operator whose output differs although its inputs are equal; see `causes.repeats`.
+    What fails is the first operator whose output differs although its inputs are equal; see `programs.repeats`.
     """
     repeats: Callable[..., Repeats] = _values().repeater(tmp_path)
     return repeats

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_msdump.calibrate.engine import limits_file_to_lower, tighten
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.gate import exit_code, header_of, report_of
@@ -143,11 +142,13 @@ def _lowered(gate: Gate, plan: Plan, report: Report) -> Report:
     if exit_code(report):
         return report
     try:
-        file = limits_file_to_lower(plan.suite)
-        note = Phrases(gate.language)("limits_lowered", file=shown_path(file), n=tighten(file, report.records))
+        calibration = offered("calibration")
+        file = calibration.limits_file_to_lower(plan.suite)
+        n = calibration.tighten(file, report.records)
     except MsdumpError as error:
         gate.unwritten.append(error)
         return report
+    note = Phrases(gate.language)("limits_lowered", file=shown_path(file), n=n)
     return replace(report, notes=(*report.notes, note))
 
 

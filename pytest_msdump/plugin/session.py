@@ -14,16 +14,14 @@ from uuid import uuid4
 
 import pytest
 
-from pytest_msdump.calibrate.engine import limits_file_to_lower
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.core.model.record import Local, Record
 from pytest_msdump.core.model.report import ReplayShare, Report
 from pytest_msdump.core.model.spellings import as_filed, typed_addresses
 from pytest_msdump.core.ports import offered
-from pytest_msdump.core.report.json_forms import LOCAL
 from pytest_msdump.core.report.progress import Progress
-from pytest_msdump.core.report.record_json import from_json, to_json
+from pytest_msdump.core.report.record_json import LOCAL, from_json, to_json
 from pytest_msdump.core.report.shown import with_causes_first
 from pytest_msdump.core.settings.options import option_values, option_words
 from pytest_msdump.hooks import hooks_of
@@ -47,7 +45,7 @@ from pytest_msdump.plugin.sources import (
 )
 
 if TYPE_CHECKING:
-    from pytest_msdump.replay.reference_model import Reference
+    from pytest_msdump.capabilities.replay.reference_model import Reference
 
 
 GATE: pytest.StashKey[Gate] = pytest.StashKey()
@@ -87,7 +85,8 @@ class Gate:
         # The controller replays it for all workers.
         sent = json.loads(getattr(config, "workerinput", {}).get("msdump_local", "{}"))
         self._local: dict[str, Mapping[int, Local]] = {
-            digest: {int(number): LOCAL.read(one) for number, one in local.items()} for digest, local in sent.items()
+            digest: {int(number): LOCAL.read(one, "") for number, one in local.items()}
+            for digest, local in sent.items()
         }
         self._language: str | None = None
         # Names of items of the own suite that were typed as ids.
@@ -119,7 +118,7 @@ class Gate:
             with _uncaptured(self.config), progress_of(self.config).step("indexing and pairing"):
                 made = self.plans[source] = plan(load_source(self.config, source), hooks=hooks_of(self.config))
             if self.config.option.msdump_limits_update:
-                limits_file_to_lower(made.suite)
+                offered("calibration").limits_file_to_lower(made.suite)
             self._dumps.add(made.roots)
         return self.plans[source]
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from pytest_msdump.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from pytest_msdump.capabilities.record.caffe import from_caffe
+    from pytest_msdump.capabilities.record.ranks import this_rank
+    from pytest_msdump.capabilities.record.recorder import Recorder
+    from pytest_msdump.capabilities.record.reference import keep_reference
+    from pytest_msdump.capabilities.record.variation import Control, Perturbation
+    from pytest_msdump.capabilities.record.writer import DumpWriter
+    from pytest_msdump.capabilities.weights.weights import assert_same_weights, load_weights, read_weights, save_weights
     from pytest_msdump.core.dtypes.arrays import RawArray
-    from pytest_msdump.record.caffe import from_caffe
-    from pytest_msdump.record.ranks import this_rank
-    from pytest_msdump.record.recorder import Recorder
-    from pytest_msdump.record.reference import keep_reference
-    from pytest_msdump.record.variation import Control, Perturbation
-    from pytest_msdump.record.weights import assert_same_weights, load_weights, read_weights, save_weights
-    from pytest_msdump.record.writer import DumpWriter
 
 __all__ = [
     "Control",
@@ -33,18 +33,18 @@ __all__ = [
 
 # Public name → module that has it.
 _HOMES = {
-    "Control": "pytest_msdump.record.variation",
-    "Perturbation": "pytest_msdump.record.variation",
-    "from_caffe": "pytest_msdump.record.caffe",
-    "DumpWriter": "pytest_msdump.record.writer",
+    "Control": "pytest_msdump.capabilities.record.variation",
+    "Perturbation": "pytest_msdump.capabilities.record.variation",
+    "from_caffe": "pytest_msdump.capabilities.record.caffe",
+    "DumpWriter": "pytest_msdump.capabilities.record.writer",
     "RawArray": "pytest_msdump.core.dtypes.arrays",
-    "Recorder": "pytest_msdump.record.recorder",
-    "assert_same_weights": "pytest_msdump.record.weights",
-    "keep_reference": "pytest_msdump.record.reference",
-    "load_weights": "pytest_msdump.record.weights",
-    "read_weights": "pytest_msdump.record.weights",
-    "save_weights": "pytest_msdump.record.weights",
-    "this_rank": "pytest_msdump.record.ranks",
+    "Recorder": "pytest_msdump.capabilities.record.recorder",
+    "assert_same_weights": "pytest_msdump.capabilities.weights.weights",
+    "keep_reference": "pytest_msdump.capabilities.record.reference",
+    "load_weights": "pytest_msdump.capabilities.weights.weights",
+    "read_weights": "pytest_msdump.capabilities.weights.weights",
+    "save_weights": "pytest_msdump.capabilities.weights.weights",
+    "this_rank": "pytest_msdump.capabilities.record.ranks",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

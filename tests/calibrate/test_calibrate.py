@@ -13,7 +13,7 @@ import pytest
 from dump_builder import write_reference
 from scipy.stats import binomtest
 
-from pytest_msdump.calibrate.engine import calibrate, multipliers_of
+from pytest_msdump.capabilities.calibrate.engine import calibrate, multipliers_of
 from pytest_msdump.cli import main
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.profiles import ASSUMED_MULTIPLIERS

@@ -33,11 +33,11 @@ if __name__ == "__main__":
 from outcomes import without_run
 
 from pytest_msdump import open_dump
+from pytest_msdump.capabilities.record.reference import keep_reference
 from pytest_msdump.cli import main as command
 from pytest_msdump.core import gate
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.record.reference import keep_reference
 
 KINDS = "json,csv,html,md,gitlab"
 FILES = ("results.json", "ops.csv", "index.html", "summary.md", "gl-code-quality.json")

@@ -19,6 +19,7 @@ from graphs.test_ge_text import ONNX, PROTO
 from report import samples
 from report.test_reporting_json import a_report
 
+from pytest_msdump.capabilities.ascend.dump_file import open_dump_file
 from pytest_msdump.capabilities.cache.cache import CacheFile
 from pytest_msdump.capabilities.compat.mscmp_advisor import _read as read_vendor_table
 from pytest_msdump.capabilities.compat.mscmp_advisor import advice
@@ -31,9 +32,19 @@ from pytest_msdump.capabilities.convert.dump_files import KINDS, array_name
 from pytest_msdump.capabilities.convert.prototxt_command import rewire
 from pytest_msdump.capabilities.convert.renaming import compile_pattern, parts_of, read_undo
 from pytest_msdump.capabilities.convert.sources import short_name
+from pytest_msdump.capabilities.graphs.execution_order import read_order
+from pytest_msdump.capabilities.graphs.ge_model import read_model
+from pytest_msdump.capabilities.graphs.graph_files import parse_ge_onnx, parse_ge_proto, read_graph
+from pytest_msdump.capabilities.graphs.ir import attributes_text, parse_attributes, parse_ir
+from pytest_msdump.capabilities.graphs.ms_pb import parse_pb
+from pytest_msdump.capabilities.graphs.source_lines import operators_at, user_frames
+from pytest_msdump.capabilities.hook_dumps.reader import SglangDumperReader, parse_dumper_name
 from pytest_msdump.capabilities.inspect.file import file_header
 from pytest_msdump.capabilities.overflow.opdebug import read_overflow_file
+from pytest_msdump.capabilities.record.tf_graphs import print_commands, read_listing
 from pytest_msdump.capabilities.run_facts.indexing import read_run
+from pytest_msdump.capabilities.tensor_files.torch_pickle import tensors_in, value_in
+from pytest_msdump.capabilities.weights.weights import load
 from pytest_msdump.cli import main as command
 from pytest_msdump.core.compare.opening import index, open_logical
 from pytest_msdump.core.dumps.dump_tree import mindspore_place, place_of
@@ -71,17 +82,6 @@ from pytest_msdump.core.storage.locations import is_url, parse_location
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.suite.keys import parse_threshold
 from pytest_msdump.core.suite.load import dumped_path
-from pytest_msdump.dumps.ascend_file import open_dump_file
-from pytest_msdump.dumps.graphs.execution_order import read_order
-from pytest_msdump.dumps.graphs.ge_model import read_model
-from pytest_msdump.dumps.graphs.graph_files import parse_ge_onnx, parse_ge_proto, read_graph
-from pytest_msdump.dumps.graphs.ir import attributes_text, parse_attributes, parse_ir
-from pytest_msdump.dumps.graphs.ms_pb import parse_pb
-from pytest_msdump.dumps.graphs.source_lines import operators_at, user_frames
-from pytest_msdump.dumps.hook_dumps import SglangDumperReader, parse_dumper_name
-from pytest_msdump.dumps.torch_pickle import tensors_in, value_in
-from pytest_msdump.record.tf_graphs import print_commands, read_listing
-from pytest_msdump.record.weights import load
 
 __all__ = ["PARSERS", "Parser", "Seed"]
 

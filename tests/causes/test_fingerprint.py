@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.causes.fingerprint import distances, fingerprint
+from pytest_msdump.capabilities.suggest.fingerprint import distances, fingerprint
 from pytest_msdump.core.compare.opening import ArrayView
 
 

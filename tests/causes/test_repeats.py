@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from dump_builder import write_mindspore, write_reference
 
-from pytest_msdump.causes.repeats import Repeats, repeat, repeat_lines
+from pytest_msdump.capabilities.programs.repeats import Repeats, repeat, repeat_lines
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.operators import RANDOM_TYPES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_msdump.causes.roles import roles_by_replay
+from pytest_msdump.capabilities.causes.roles import roles_by_replay
 from pytest_msdump.core.model.comparison import Finding, Verdict
 from pytest_msdump.core.model.record import Local, Record, ReportedTensor
 from pytest_msdump.core.model.tensor import Coordinates

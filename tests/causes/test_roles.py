@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.causes.network import Drift, Feed, NetworkNode, components
-from pytest_msdump.causes.roles import Role, roles_by_graph, roles_by_order
+from pytest_msdump.capabilities.causes.network import Drift, Feed, NetworkNode, components
+from pytest_msdump.capabilities.causes.roles import Role, roles_by_graph, roles_by_order
 
 
 def node(status: str, *producers: str) -> NetworkNode[str]:

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_msdump.causes.structure import AlignedStep, align_steps, fused_steps, name_agreement, shapes_agree
+from pytest_msdump.capabilities.suggest.structure import (
+    AlignedStep,
+    align_steps,
+    fused_steps,
+    name_agreement,
+    shapes_agree,
+)
 
 
 def steps(*kinds, shape=(2, 8), names=None):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from pytest_msdump.causes.choose_partners import Fit, Unpaired, suggest
+from pytest_msdump.capabilities.suggest.choose_partners import Fit, Unpaired, suggest
 
 
 def side(*names, **facts):

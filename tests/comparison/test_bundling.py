@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from dump_builder import write_mindspore, write_reference
 
-from pytest_msdump.causes.bundling import write_bundle
+from pytest_msdump.capabilities.causes.bundling import write_bundle
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.errors import MsdumpError

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_msdump.comparison.graph_operators import operator_of, operators_of_line
+from pytest_msdump.capabilities.graphs.operators import operator_of, operators_of_line
+from pytest_msdump.capabilities.graphs.source_lines import user_frames
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.dump import Dump, Edge, Operator, OperatorGraph
@@ -21,7 +22,6 @@ from pytest_msdump.core.model.tensor import (
     TensorSource,
     TensorSpec,
 )
-from pytest_msdump.dumps.graphs.source_lines import user_frames
 
 IR = Path(__file__).parents[1] / "data" / "ir"
 SAMPLES = sorted(path.name for path in IR.iterdir() if path.is_dir() and list(path.glob("ms_output_*.ir")))

@@ -18,7 +18,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.comparison.sharding import put_together
+from pytest_msdump.capabilities.record.ranks import placement_of
+from pytest_msdump.capabilities.shards.model import DimsEntry, Mesh, Renumbering, Sharding, ShardLayout, parse_dims
+from pytest_msdump.capabilities.shards.sharding import put_together
+from pytest_msdump.capabilities.shards.views import ShardedView
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
@@ -26,10 +29,7 @@ from pytest_msdump.core.model.dump import DistributedRank, Dump
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.layouts.sharded import ShardedView
-from pytest_msdump.model.shards import DimsEntry, Mesh, Renumbering, Sharding, ShardLayout, parse_dims
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.record.ranks import placement_of
 
 
 def layout_of(dims, **sizes):

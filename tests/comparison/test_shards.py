@@ -14,8 +14,10 @@ from dump_builder import write_mindspore
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.capabilities.shards.model import DimsEntry, Mesh, Sharding, ShardLayout, parse_dims
+from pytest_msdump.capabilities.shards.sharding import put_together
+from pytest_msdump.capabilities.shards.views import ShardedView
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.sharding import put_together
 from pytest_msdump.core.compare.opening import ArrayView, index, open_view
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError, TensorShapeError
@@ -23,8 +25,6 @@ from pytest_msdump.core.model.dump import placed_at
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.layouts.sharded import ShardedView
-from pytest_msdump.model.shards import DimsEntry, Mesh, Sharding, ShardLayout, parse_dims
 
 AXES = ("tp", "cp", "ep", "dp", "sp")
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.capabilities.shards.model import TokenRuns
+from pytest_msdump.capabilities.shards.views import TokenView
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.dump import DistributedRank
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.layouts.sharded import TokenView
-from pytest_msdump.model.shards import TokenRuns
 from pytest_msdump.record import DumpWriter
 
 # -- the oracle: a causal attention layer of numpy, which gives a token the same row in one pass and by a cache --------

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from dump_builder import write_reference
 
-from pytest_msdump.causes.growth import drift_of
+from pytest_msdump.capabilities.causes.growth import drift_of
+from pytest_msdump.capabilities.statistics.count_sketch import metrics_of, sketch_of
+from pytest_msdump.capabilities.statistics.reader import READER
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.comparing import compare_pair
 from pytest_msdump.core.limits.policy import Policy, Rule
 from pytest_msdump.core.model.tensor import OpKey, Pair, TensorKey, TensorRef, TensorSource, TensorSpec, Transform
 from pytest_msdump.core.report.json_report import read_json
-from pytest_msdump.dumps.statistics import READER
-from pytest_msdump.metrics.count_sketch import metrics_of, sketch_of
 from pytest_msdump.record import DumpWriter
 
 SHAPE = (8, 16, 20, 25)

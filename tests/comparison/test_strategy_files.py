@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.capabilities.shards.model import Mesh, parse_dims
+from pytest_msdump.capabilities.shards.strategy import read_strategy
+from pytest_msdump.capabilities.shards.views import ShardedView
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.dumps.strategy import read_strategy
-from pytest_msdump.layouts.sharded import ShardedView
-from pytest_msdump.model.shards import Mesh, parse_dims
 
 # Two stages of four ranks, as MindSpore 2.10's `merge_pipeline_strategys` has written it; see live/mindspore_shards.py.
 MERGED = base64.b64decode(

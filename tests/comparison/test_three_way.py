@@ -13,8 +13,9 @@ from outcomes import without_run
 
 from pytest_msdump.capabilities.cache import cache as cache_module
 from pytest_msdump.capabilities.cache.program_version import stamp
+from pytest_msdump.capabilities.causes.growth import drift_of
 from pytest_msdump.capabilities.cluster.cluster import compare_batch, job_of
-from pytest_msdump.causes.growth import drift_of
+from pytest_msdump.capabilities.statistics.reader import READER
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.comparing import compare_pair, comparer_of
 from pytest_msdump.core.compare.opening import ArrayView
@@ -25,7 +26,6 @@ from pytest_msdump.core.model.tensor import Statistics, TensorSpec
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.dumps.statistics import READER
 from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.record import DumpWriter
 

@@ -5,8 +5,8 @@ import shlex
 
 import pytest
 
+from pytest_msdump.capabilities.debug_mode.kinds import described
 from pytest_msdump.cli import main
-from pytest_msdump.dumps.json_kinds import described
 
 COMMON = {"dump_mode": 0, "path": "/d", "net_name": "N", "iteration": "all", "input_output": 0, "support_device": [0]}
 KINDS = [

@@ -9,13 +9,13 @@ from dumps.dumpmade import BF16, FLOAT, FLOAT16, INT8, INT32, dump2, message, op
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.capabilities.ascend.dump_file import open_part
+from pytest_msdump.capabilities.ascend.reader import AscendReader
 from pytest_msdump.core.dumps import stored_file
 from pytest_msdump.core.dumps.npy import open_npy
 from pytest_msdump.core.dumps.stored_file import StoredFile
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.model.tensor import TensorSpec
-from pytest_msdump.dumps.ascend import AscendReader
-from pytest_msdump.dumps.ascend_file import open_part
 
 CODES = ("<f4", ">f4", "<f2", ">f2", "<f8", ">i4", "|i1", "|u1", "|b1", "<u2", ">i8", "<c8", ">c16")
 NUMBERS = {FLOAT: "<f4", FLOAT16: "<f2", INT8: "|i1", INT32: "<i4", BF16: "<u2"}

@@ -3,8 +3,8 @@ from dumps.dumpmade import chunk, number, varint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.core.dumps.wire import Memory, WireSpan, fields, named_fields, span_of, varint_of, varints
 from pytest_msdump.core.errors import TensorFileError
-from pytest_msdump.dumps.wire import Memory, WireSpan, fields, named_fields, span_of, varint_of, varints
 
 
 def walk(data):

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_msdump.capabilities.graphs.ir import parse_ir
 from pytest_msdump.core.model.dump import Operator, OperatorGraph
-from pytest_msdump.dumps.graphs.ir import parse_ir
 
 ROOT = Path(__file__).parents[1] / "data" / "ir"
 IRS = sorted(ROOT.glob("*/*.ir"))

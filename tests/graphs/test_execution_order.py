@@ -7,12 +7,12 @@ from dump_builder import START, write_mindspore
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.capabilities.graphs.execution_order import find_orders, read_order, read_orders, with_order
 from pytest_msdump.core.dumps.mindspore import MindSporeReader
 from pytest_msdump.core.dumps.npy_folder import NpyFolderReader
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.model.dump import Dump, in_order
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, mangle
-from pytest_msdump.dumps.graphs.execution_order import find_orders, read_order, read_orders, with_order
 
 DATA = Path(__file__).parents[1] / "data"
 LENET = DATA / "lenet" / "target"

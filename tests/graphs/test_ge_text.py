@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.capabilities.graphs.graph_files import parse_ge_onnx, parse_ge_proto
+from pytest_msdump.capabilities.graphs.text_proto import Schema, parse_text
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.tensor import TensorSpec
-from pytest_msdump.dumps.graphs.graph_files import parse_ge_onnx, parse_ge_proto
-from pytest_msdump.dumps.graphs.text_proto import Schema, parse_text
 
 PROTO = r"""
 name: "ge_model"

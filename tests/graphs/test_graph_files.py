@@ -10,10 +10,10 @@ import pytest
 from graphs.samples import ROOT, read
 from graphs.test_ge_text import ONNX, PROTO
 
+from pytest_msdump.capabilities.graphs.execution_order import find_irs
+from pytest_msdump.capabilities.graphs.graph_files import is_graph_file, read_graph, read_graphs, read_named_graphs
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.tensor import Coordinates
-from pytest_msdump.dumps.graphs.execution_order import find_irs
-from pytest_msdump.dumps.graphs.graph_files import is_graph_file, read_graph, read_graphs, read_named_graphs
 
 ODD = ROOT / "odd" / "ms_output_trace_code_graph_0.ir"
 
@@ -116,9 +116,9 @@ def test_a_graph_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 
 def test_a_file_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     size = ODD.stat().st_size
-    monkeypatch.setattr("pytest_msdump.dumps.graphs.graph_files._MAX_BYTES", size)
+    monkeypatch.setattr("pytest_msdump.capabilities.graphs.graph_files._MAX_BYTES", size)
     assert read_graph(ODD).operators
-    monkeypatch.setattr("pytest_msdump.dumps.graphs.graph_files._MAX_BYTES", size - 1)
+    monkeypatch.setattr("pytest_msdump.capabilities.graphs.graph_files._MAX_BYTES", size - 1)
     with pytest.raises(ConfigError, match=r"graph_0\.ir: cannot be read: it is larger than 13032 bytes"):
         read_graph(ODD)
 

@@ -7,9 +7,9 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.capabilities.graphs import ge_model
 from pytest_msdump.core.model.dump import Edge, Operator, file_spelling, joined_spelling
 from pytest_msdump.core.model.tensor import mangle
-from pytest_msdump.dumps.graphs import ge_model
 
 names = st.text(alphabet="ab_.:/\\ -", max_size=8)
 models = st.lists(st.lists(st.integers(0, 7), max_size=3), max_size=7)

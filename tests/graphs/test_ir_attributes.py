@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_msdump.capabilities.graphs.ir import attributes_text, parse_attributes, parse_ir
 from pytest_msdump.core.model.dump import differences
-from pytest_msdump.dumps.graphs.ir import attributes_text, parse_attributes, parse_ir
 
 REAL = Path(__file__).parents[1] / "data" / "run_facts" / "whole" / "rank_0" / "graphs"
 NAME = "ms_output_trace_code_graph_0.ir"

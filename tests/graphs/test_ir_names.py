@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 from graphs.samples import ROOT, order, read
 
+from pytest_msdump.capabilities.graphs.execution_order import find_irs, find_orders, read_orders, with_order
+from pytest_msdump.capabilities.graphs.flow import consumers
+from pytest_msdump.capabilities.graphs.graph_files import PlacedGraph, read_graphs
+from pytest_msdump.capabilities.graphs.ir_names import with_ir
 from pytest_msdump.core.dumps.mindspore import MindSporeReader
 from pytest_msdump.core.model.dump import Dump, Edge, Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import (
@@ -21,10 +25,6 @@ from pytest_msdump.core.model.tensor import (
     TensorSource,
     TensorSpec,
 )
-from pytest_msdump.dumps.graphs.execution_order import find_irs, find_orders, read_orders, with_order
-from pytest_msdump.dumps.graphs.flow import consumers
-from pytest_msdump.dumps.graphs.graph_files import PlacedGraph, read_graphs
-from pytest_msdump.dumps.graphs.ir_names import with_ir
 
 LINE = SourceFrame("net.py", 7, "x = f(x)")
 ANY = Coordinates()

@@ -7,15 +7,16 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from dumps import dumpmade
 from graphs.samples import IDS, IRS, ROOT, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.capabilities.graphs.ms_pb import parse_pb
+from pytest_msdump.capabilities.graphs.source_lines import frames_of, user_frames
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.dump import Edge, OperatorGraph
 from pytest_msdump.core.model.tensor import TensorSpec
-from pytest_msdump.dumps.graphs.ms_pb import parse_pb
-from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
 
 ODD = ROOT / "odd" / "ms_output_trace_code_graph_0.pb"
 # Weights that a graph of control flow lists with a number, and with their names in Protobuf.
@@ -28,19 +29,9 @@ def read_pb(ir: Path) -> OperatorGraph:
 
 
 def field(number: int, content: bytes | int) -> bytes:
-    """One field on the wire, written by the specification."""
     if isinstance(content, int):
-        return varint(number << 3) + varint(content)
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
-def varint(value: int) -> bytes:
-    value %= 2**64
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes((*out, value))
+        return dumpmade.number(number, content % 2**64)
+    return dumpmade.chunk(number, content)
 
 
 def model(*of_graph: bytes) -> bytes:

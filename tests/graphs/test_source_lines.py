@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 from graphs.samples import ROOT, read
 
-from pytest_msdump.core.model.dump import Operator, OperatorGraph
-from pytest_msdump.core.model.tensor import SourceFrame, SourceStack
-from pytest_msdump.dumps.graphs.source_lines import (
+from pytest_msdump.capabilities.graphs.source_lines import (
     FrameReader,
     frames_of,
     is_framework,
@@ -15,6 +13,8 @@ from pytest_msdump.dumps.graphs.source_lines import (
     user_frame,
     user_frames,
 )
+from pytest_msdump.core.model.dump import Operator, OperatorGraph
+from pytest_msdump.core.model.tensor import SourceFrame, SourceStack
 
 ODD = read(ROOT / "odd" / "ms_output_trace_code_graph_0.ir")
 SITE = "/opt/lib/python3.11/site-packages/mindspore"

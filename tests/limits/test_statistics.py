@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from pytest_msdump.capabilities.statistics.distance import distance
+from pytest_msdump.capabilities.statistics.limits import judge_statistics
 from pytest_msdump.core.limits.policy import Policy
 from pytest_msdump.core.limits.resolve import resolve
 from pytest_msdump.core.model.comparison import Limit, Limits
 from pytest_msdump.core.model.tensor import OpKey, Statistics, TensorKey
-from pytest_msdump.limits.statistic_distance import distance
-from pytest_msdump.limits.statistics import judge_statistics
 
 KEY = TensorKey(OpKey("conv"), "output", 0)
 VALUES = st.floats(-1e3, 1e3, width=32).filter(lambda value: abs(value) > 1e-3)

@@ -20,12 +20,12 @@ import pytest
 from live.runs import NETS, Asked, Made, make
 from semantics.gate import ask
 
+from pytest_msdump.capabilities.replay.kernels import replay
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.dumps.base import reader
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import TensorRef
-from pytest_msdump.replay.kernels import replay
 
 MINDSPORE = os.environ.get("MSDUMP_MINDSPORE_PYTHON")
 

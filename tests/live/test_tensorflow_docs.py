@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from docs_pages import ROOT, copy_project, follow_live, options_of, run
 
-from pytest_msdump.record.keras import KerasRecording
-from pytest_msdump.record.onnx import OnnxRecording
-from pytest_msdump.record.tf_graphs import TfGraphRecording
+from pytest_msdump.capabilities.record.keras import KerasRecording
+from pytest_msdump.capabilities.record.onnx import OnnxRecording
+from pytest_msdump.capabilities.record.tf_graphs import TfGraphRecording
 
 pytestmark = pytest.mark.live
 

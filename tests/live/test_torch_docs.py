@@ -29,7 +29,7 @@ def test_limits_from_one_extra_run_find_what_the_page_shows(tmp_path: Path) -> N
 
 
 def test_every_option_of_the_page_exists() -> None:
-    from pytest_msdump.record.torch import TorchRecording
+    from pytest_msdump.capabilities.record.torch import TorchRecording
 
     named = set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
     assert named == {*options_of(TorchRecording)}

@@ -8,13 +8,13 @@ import pytest
 from kernels import EACH
 
 from pytest_msdump import assert_dumps_close, open_dump
+from pytest_msdump.capabilities.record import torch as record_torch
+from pytest_msdump.capabilities.record import torch_sketch
+from pytest_msdump.capabilities.record.sketching import decoded_blocks
+from pytest_msdump.capabilities.record.torch_sketch import sketch_by_torch, sketch_of_tensor
+from pytest_msdump.capabilities.record.torch_tensors import array_of
+from pytest_msdump.capabilities.statistics.count_sketch import SEEDS, sketch_blocks
 from pytest_msdump.core.dtypes.arrays import array_to_save
-from pytest_msdump.metrics.count_sketch import SEEDS, sketch_blocks
-from pytest_msdump.record import torch as record_torch
-from pytest_msdump.record import torch_sketch
-from pytest_msdump.record.sketching import decoded_blocks
-from pytest_msdump.record.torch_sketch import sketch_by_torch, sketch_of_tensor
-from pytest_msdump.record.torch_tensors import array_of
 
 torch = pytest.importorskip("torch")
 

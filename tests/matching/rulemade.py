@@ -8,12 +8,12 @@ from typing import Any
 
 from matching.made import dump
 
+from pytest_msdump.capabilities.graphs.ge_model import parse_model
 from pytest_msdump.core.matching.pairer import pair_dumps
 from pytest_msdump.core.matching.rules import FusionRules
 from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.model.dump import Dump, OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, Pairing, TensorKey, TensorRef, TensorSource, TensorSpec
-from pytest_msdump.dumps.graphs.ge_model import parse_model
 
 # `originals` of an operator that says nothing about them, so that it is its own.
 ABSENT = None

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_msdump.capabilities.graphs.execution_order import with_model_order
+from pytest_msdump.capabilities.graphs.ge_model import read_model
 from pytest_msdump.core.dumps.reruns import separate_runs
 from pytest_msdump.core.matching.pairer import pair_dumps
 from pytest_msdump.core.matching.rules import FusionRules, rules_for
@@ -23,8 +25,6 @@ from pytest_msdump.core.model.tensor import (
     TensorSpec,
     mangle,
 )
-from pytest_msdump.dumps.graphs.execution_order import with_model_order
-from pytest_msdump.dumps.graphs.ge_model import read_model
 
 CASES = Path(__file__).parents[1] / "data" / "fusion"
 

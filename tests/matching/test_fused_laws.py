@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from matching.made import dump, tensor
 from matching.rulemade import ascend, device, model, op, output
 
+from pytest_msdump.capabilities.graphs.execution_order import with_model_order
 from pytest_msdump.core.matching import FusionRules, MapEntry, Selection, pair_dumps, rules_for
 from pytest_msdump.core.model.dump import Dump, OperatorGraph
 from pytest_msdump.core.model.tensor import Pairing, TensorRef
-from pytest_msdump.dumps.graphs.execution_order import with_model_order
 
 # `a/b` and `a_b` are written alike.
 NAMES = ["a/b", "a_b", "c", "d", "e:f", "q_quant_layer", "g"]

@@ -7,9 +7,9 @@ import pytest
 from dump_builder import write_reference
 
 from pytest_msdump import assert_dumps_close
+from pytest_msdump.capabilities.weights.weights import assert_same_weights
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.matching.maps import renaming_of_template
-from pytest_msdump.record.weights import assert_same_weights
 
 LEFT = {"layers.0.attn.q": 1, "layers.0.norm": 2, "layers.11.attn.q": 3, "layers.11.norm": 4, "head": 5}
 RIGHT = {

@@ -82,7 +82,7 @@ def test_a_files_own_name_goes_before_another_operators_mangled_one() -> None:
 
 
 def renamed(ref: TensorRef, name: str) -> TensorRef:
-    return replace(ref, key=replace(ref.key, op=replace(ref.key.op, name=name)))
+    return replace(ref, key=ref.key._replace(op=ref.key.op._replace(name=name)))
 
 
 def test_an_entry_that_names_two_operators_is_ambiguous_and_missing() -> None:

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matching.made import dump, run_tensor
 
+from pytest_msdump.capabilities.structure.scopes import node_scope
 from pytest_msdump.core.matching import MapEntry, pair_dumps
 from pytest_msdump.core.model.dump import Dump, Edge, Manifest, Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, Pairing, TensorKey, TensorRef, TensorSource, TensorSpec
-from pytest_msdump.matching.scopes import node_scope
 
 SHAPE = (2, 3)
 

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from kernels import EACH, needs_kernel
 
-from pytest_msdump.metrics.count_sketch import BUCKETS, SEEDS, CountSketch, distance, packed, sketch_blocks, unpacked
+from pytest_msdump.capabilities.statistics.count_sketch import (
+    BUCKETS,
+    SEEDS,
+    CountSketch,
+    distance,
+    packed,
+    sketch_blocks,
+    unpacked,
+)
 
 WORD = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15

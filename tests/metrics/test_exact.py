@@ -12,9 +12,9 @@ import pytest
 from kernels import EACH
 
 from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.metrics import exact_moments
 from pytest_msdump.core.metrics.kernel import VARIABLE
 from pytest_msdump.core.metrics.measure import measure
-from pytest_msdump.metrics import statistics
 
 Array = npt.NDArray[Any]
 
@@ -109,7 +109,7 @@ def test_of_complex_numbers_each_part_is_exact() -> None:
 
 
 def test_usual_sides_are_not_read_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics, "_ExactMoments", None)
+    monkeypatch.setattr(exact_moments, "with_exact_moments", None)
     rng = np.random.default_rng(6)
     for dtype in ("float32", "float16", "int32", "int64"):
         right = (100 * rng.normal(0.1, 1.0, 5000)).astype(dtype)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kernels import EACH
 from semantics.gate import ask, ask_arrays
 
+from pytest_msdump.capabilities.statistics.count_sketch import packed, sketch_of, unpacked
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.metrics import measure as streaming
@@ -23,7 +24,6 @@ from pytest_msdump.core.metrics.measure import measure
 from pytest_msdump.core.metrics.slices import least_error, sketched_grid
 from pytest_msdump.core.model.comparison import Measurement
 from pytest_msdump.core.text import say
-from pytest_msdump.metrics.count_sketch import packed, sketch_of, unpacked
 
 Array = npt.NDArray[Any]
 

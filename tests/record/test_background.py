@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pytest_msdump import open_dump
+from pytest_msdump.capabilities.record import recording, writer
+from pytest_msdump.capabilities.record.recording import Background, HookedRecording
 from pytest_msdump.core.errors import IncompleteRecordingError, MsdumpError
-from pytest_msdump.record import recording, writer
-from pytest_msdump.record.recording import Background, HookedRecording
 
 
 @pytest.fixture

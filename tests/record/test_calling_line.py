@@ -2,7 +2,7 @@
 
 from inspect import currentframe
 
-from pytest_msdump.record.calls import calling_line
+from pytest_msdump.capabilities.record.calls import calling_line
 
 
 def line_number():

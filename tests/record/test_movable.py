@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_msdump import open_dump
+from pytest_msdump.capabilities.record.manifest import movable
 from pytest_msdump.record import DumpWriter, keep_reference
-from pytest_msdump.record.manifest import movable
 
 ROOT = Path("/home/me/my net")
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections import namedtuple
 from typing import Any
 
-from pytest_msdump.record.calls import leaves
+from pytest_msdump.capabilities.record.calls import leaves
 
 Pair = namedtuple("Pair", "second first")
 

@@ -31,7 +31,9 @@ def test_a_framework_that_is_not_there_is_told_with_its_extra(tmp_path, method, 
 @pytest.fixture
 def framework(monkeypatch):
     """A framework that is there, and a recording of it that gives back what it is given."""
-    monkeypatch.setattr("pytest_msdump.record.recorder.TorchRecording", lambda model, path, **more: (model, path, more))
+    monkeypatch.setattr(
+        "pytest_msdump.capabilities.record.recorder.TorchRecording", lambda model, path, **more: (model, path, more)
+    )
     monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
 
 
@@ -50,7 +52,7 @@ def test_arrays_in_hand_are_written(tmp_path):
 
 
 def test_what_a_run_left_is_opened(tmp_path, monkeypatch):
-    monkeypatch.setattr("pytest_msdump.record.recorder.run_program", lambda _, directory: directory)
+    monkeypatch.setattr("pytest_msdump.capabilities.programs.program.run_program", lambda _, directory: directory)
     recorder = Recorder(tmp_path, opened=lambda folder: ("opened", folder))
     assert recorder.run(["true"]) == ("opened", tmp_path / "program")
 

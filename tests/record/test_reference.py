@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from pytest_msdump import open_dump
+from pytest_msdump.capabilities.record.reference import key_digest
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.record import DumpWriter, Recorder, keep_reference
-from pytest_msdump.record.reference import key_digest
 
 
 def build(folder, value=1.0, calls=None):

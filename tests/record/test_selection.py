@@ -2,9 +2,9 @@
 
 import pytest
 
+from pytest_msdump.capabilities.record.selection import select_modules
+from pytest_msdump.capabilities.record.torch import named, refuse_unhooked, unwrapped
 from pytest_msdump.core.errors import ConfigError, UnknownNameError
-from pytest_msdump.record.selection import select_modules
-from pytest_msdump.record.torch import named, refuse_unhooked, unwrapped
 
 
 class Module:

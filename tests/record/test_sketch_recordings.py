@@ -14,9 +14,10 @@ import pytest
 from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump import open_dump
+from pytest_msdump.capabilities.record import sketching
 from pytest_msdump.cli import main
 from pytest_msdump.core.errors import ConfigError, IncompleteRecordingError
-from pytest_msdump.record import DumpWriter, RawArray, sketching
+from pytest_msdump.record import DumpWriter, RawArray
 
 LARGE = np.random.default_rng(0).standard_normal((8, 40, 25)).astype("f4")
 SMALL = np.arange(12, dtype="f4").reshape(3, 4)
@@ -318,14 +319,6 @@ def test_a_forked_process_that_ends_waits_for_no_thread_that_it_has_not(tmp_path
         assert os.waitstatus_to_exitcode(status) == 0
         writer.write("a", LARGE)
     assert len(open_dump(tmp_path / "d").refs) == 1
-
-
-def test_of_two_within_each_other_each_is_whole(tmp_path):
-    with DumpWriter(tmp_path / "outer", save="sketch") as outer, DumpWriter(tmp_path / "inner", save="sketch") as inner:
-        for writer in (outer, inner):
-            writer.write("a", LARGE)
-    for name in ("outer", "inner"):
-        assert len(open_dump(tmp_path / name).refs) == 1
 
 
 # -- dumps of any format as sketches

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
+from pytest_msdump.capabilities.record.tf_graphs import Listed, print_commands, read_listing
 from pytest_msdump.cli import main
 from pytest_msdump.core.dumps.file_names import parse_reference
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.record.tf_graphs import Listed, print_commands, read_listing
 
 LISTING = """\
 run-end: run #1: 1 fetch (y_hat:0); 2 feeds

@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.record.calls import with_leaves
+from pytest_msdump.capabilities.record.writer import sketch_dump
 from pytest_msdump.core.errors import ConfigError, UnknownNameError
 from pytest_msdump.record import Control, DumpWriter, Perturbation, RawArray
-from pytest_msdump.record.calls import with_leaves
-from pytest_msdump.record.writer import sketch_dump
 
 UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "complex64": 2.0**-24, "complex128": 2.0**-53}
 SHARE = (np.log(2) - 0.5) / np.log(2)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.weights.pairs import map_entries, pairs
+from pytest_msdump.capabilities.weights.sources import KINDS
+from pytest_msdump.capabilities.weights.weights import fitted
 from pytest_msdump.core.errors import ConfigError, DumpNotFoundError, TensorFileError, UnknownNameError
 from pytest_msdump.record import RawArray, assert_same_weights, load_weights, read_weights, save_weights
-from pytest_msdump.record.weight_pairs import map_entries, pairs
-from pytest_msdump.record.weight_sources import KINDS
-from pytest_msdump.record.weights import fitted
 
 
 def numbers(*shape: int) -> Any:

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pytest
 from dump_builder import write_mindspore
 
+from pytest_msdump.capabilities.replay.kernels import Replay, replay
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.text import say
-from pytest_msdump.replay.kernels import Replay, replay
 
 Array = npt.NDArray[Any]
 DT = {"float16": "DT_FLOAT16", "float32": "DT_FLOAT"}

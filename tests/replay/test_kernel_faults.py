@@ -23,8 +23,8 @@ from operator_networks import (
 )
 from scipy.special import erf
 
+from pytest_msdump.capabilities.replay.kernels import replay
 from pytest_msdump.core.compare.opening import index
-from pytest_msdump.replay.kernels import replay
 
 Inputs = Sequence[Array]
 SEEDS = range(3)

@@ -11,11 +11,11 @@ from dump_builder import write_mindspore, write_reference
 from operator_networks import Network, Step, cut_mantissa, full, network, single
 
 from pytest_msdump import cli
+from pytest_msdump.capabilities.replay.kernels import judge, replay
+from pytest_msdump.capabilities.replay.operators.definition import Call, Result, exact, literal, rounded
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.errors import NotReplayableError
 from pytest_msdump.core.text import say
-from pytest_msdump.replay.kernels import judge, replay
-from pytest_msdump.replay.operators.definition import Call, Result, exact, literal, rounded
 
 DATA = Path(__file__).parents[1] / "data"
 EXAMPLE = Path(__file__).parents[2] / "example_suites" / "08_one_dump" / "run"

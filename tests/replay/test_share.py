@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from pytest_msdump import cli
+from pytest_msdump.capabilities.replay.judging import damaged, not_replayable
+from pytest_msdump.capabilities.replay.reference_model import share_of
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import missing_package
 from pytest_msdump.core.model.record import Local
@@ -18,8 +20,6 @@ from pytest_msdump.core.report.json_report import read_json, report_from, write_
 from pytest_msdump.core.report.summary import summary_lines
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.replay.judging import damaged, not_replayable
-from pytest_msdump.replay.reference_model import share_of
 
 # The last is a function that a recording has beside its module.
 RIGHT = ("block.a", "block.b", "block.c", "block", "head", "head/relu")

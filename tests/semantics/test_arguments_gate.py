@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from semantics.gate import Answer, ask
 
+from pytest_msdump.capabilities.graphs.operators import ArgumentBook
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.graph_operators import ArgumentBook
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.model.dump import Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates
@@ -113,14 +113,7 @@ def test_a_reference_has_no_attributes_to_differ_in(left: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "damage",
-    [
-        {"differing_arguments": [{"kind": "argument"}]},
-        {"differing_arguments": "x"},
-        {"kernel_args": []},
-        {"kernel_args": {"left": {"file": "x"}}},
-        {"kernel_args": {"left": "x"}},
-    ],
+    "damage", [{"differing_arguments": [{"kind": "argument"}]}, {"kernel_args": {"left": {"file": "x"}}}]
 )
 def test_a_report_that_was_edited_is_refused(
     damage: dict[str, Any], left: Path, right: Path, capsys: pytest.CaptureFixture[str]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from pytest_msdump.causes.summarised import loose_limits, role_line
+from pytest_msdump.capabilities.causes.summarised import loose_limits, role_line
 from pytest_msdump.core.escape import github_command, terminal_text
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report

@@ -1,5 +1,7 @@
 """What this capability adds."""
 
+NEEDS = ("causes",)
+
 REPORTS = {
     "github": {
         "class": "pytest_msdump.capabilities.ci.annotations:GithubReport",

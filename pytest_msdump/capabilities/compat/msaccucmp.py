@@ -36,6 +36,7 @@ from pytest_msdump.capabilities.compat.arguments import (
 from pytest_msdump.capabilities.compat.msaccucmp_commands import COMMANDS
 from pytest_msdump.capabilities.compat.mscmp_advisor import advice
 from pytest_msdump.capabilities.compat.single_operator import NEWER_FLAGS, check_newer, new_words, run_newer
+from pytest_msdump.capabilities.graphs.ge_model import named_graphs
 from pytest_msdump.capabilities.overflow.device import with_overflow
 from pytest_msdump.capabilities.vendor_tables.table import Columns, columns_for, vendor_table
 from pytest_msdump.cli.gate import gate
@@ -46,7 +47,6 @@ from pytest_msdump.core.errors import ConfigError, MsdumpError, UnknownNameError
 from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.report.build import build_report
 from pytest_msdump.core.storage.locations import parse_location
-from pytest_msdump.dumps.graphs.ge_model import named_graphs
 
 if TYPE_CHECKING:
     from pytest_msdump.core.model.report import Report

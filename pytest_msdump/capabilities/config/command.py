@@ -20,14 +20,14 @@ from pytest_msdump.capabilities.config.finding import (
     would_dump,
 )
 from pytest_msdump.capabilities.config.keys import ACL_KEYS, ACL_MODEL_KEYS, DUMP_KEYS, MODES, SUNK, ConfigKey
+from pytest_msdump.capabilities.graphs.execution_order import order_files, read_order
+from pytest_msdump.capabilities.graphs.ge_model import read_model
+from pytest_msdump.capabilities.graphs.graph_files import read_graph
 from pytest_msdump.cli.output import phrases, print_lines
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import shell_word, terminal_lines
 from pytest_msdump.core.storage.files import read_user_file
 from pytest_msdump.core.text import ENGLISH, Message, Parameter, Phrases, in_clauses
-from pytest_msdump.dumps.graphs.execution_order import order_files, read_order
-from pytest_msdump.dumps.graphs.ge_model import read_model
-from pytest_msdump.dumps.graphs.graph_files import read_graph
 
 DESCRIPTION = (
     "Dump configurations: MindSpore's data_dump.json and CANN's acl.json. 'check' says what MindSpore would refuse "

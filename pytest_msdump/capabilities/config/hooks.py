@@ -1,5 +1,7 @@
 """What this capability adds."""
 
+NEEDS = ("graphs",)
+
 OFFERS = {"configurations": "pytest_msdump.capabilities.config.command"}
 
 COMMANDS = {

@@ -28,6 +28,7 @@ from pytest_msdump.capabilities.convert.one_file import (
     write_mappings,
 )
 from pytest_msdump.capabilities.convert.sources import SourceFile, claim_names, sources_of
+from pytest_msdump.capabilities.record.writer import sketch_dump
 from pytest_msdump.cli.output import add_quiet, argument_groups, phrases, print_lines
 from pytest_msdump.core.compare.opening import as_path, index, listed
 from pytest_msdump.core.dumps.array_writer import remove_leftovers
@@ -38,7 +39,6 @@ from pytest_msdump.core.matching.selection import PairFilter, Selection
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
 from pytest_msdump.core.storage.files import make_folder
-from pytest_msdump.record.writer import sketch_dump
 
 if TYPE_CHECKING:
     from pytest_msdump.core.model.dump import Dump

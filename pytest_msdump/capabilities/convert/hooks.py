@@ -1,6 +1,6 @@
 """What this capability adds."""
 
-NEEDS = ("overflow",)
+NEEDS = ("ascend", "graphs", "msprobe", "overflow", "record")
 
 COMMANDS = {
     "convert": (

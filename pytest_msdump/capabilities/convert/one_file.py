@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 
+from pytest_msdump.capabilities.ascend.dump_file import RAW_WORDS, raw_bytes, read_header
 from pytest_msdump.capabilities.convert.formats import Relabelled, bring
 from pytest_msdump.capabilities.convert.sources import SUFFIXES, SourceFile, WantedTensor, short_name, stem_of
 from pytest_msdump.capabilities.overflow.opdebug import read_overflow_file
@@ -25,7 +26,6 @@ from pytest_msdump.core.layouts.converters import Converters, load_converters
 from pytest_msdump.core.model.tensor import TensorRef, TensorView
 from pytest_msdump.core.processes import Workers
 from pytest_msdump.core.storage.files import in_utf8, make_folder
-from pytest_msdump.dumps.ascend_file import RAW_WORDS, raw_bytes, read_header
 
 _FAILURES = (MsdumpError, OSError, MemoryError)
 # A process takes longer to start than so many small files to convert.

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pytest_msdump.capabilities.graphs.caffe_net import PHASES, BlobPlace, CaffeLayer, layers_in_phase, read_layers
+from pytest_msdump.capabilities.record.caffe import shared_bytes
 from pytest_msdump.cli.output import phrases, print_lines
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.storage.files import read_user_file, write_atomic
-from pytest_msdump.dumps.graphs.caffe_net import PHASES, BlobPlace, CaffeLayer, layers_in_phase, read_layers
-from pytest_msdump.record.caffe import shared_bytes
 
 # Takes in-place layers out of a Caffe network: each gets a blob of its own, and later layers read that one.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os.path import commonprefix
 from typing import Any
 
-from pytest_msdump.causes.summarised import loose_limits
+from pytest_msdump.capabilities.causes.summarised import loose_limits
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.limits.permissions import permission_sentences
 from pytest_msdump.core.model.comparison import Finding
@@ -18,10 +18,9 @@ from pytest_msdump.core.model.record import Check, Local, Record, ReportedTensor
 from pytest_msdump.core.model.report import Report, UnmatchedTensor
 from pytest_msdump.core.model.tensor import COORDINATES, SourceFrame
 from pytest_msdump.core.report.coverage import coverage_problems, sentence_on_unseen
-from pytest_msdump.core.report.json_forms import encode
 from pytest_msdump.core.report.json_report import MISSING, UNMATCHED, head_json
 from pytest_msdump.core.report.record_json import to_json
-from pytest_msdump.core.text import Message, Phrases, say
+from pytest_msdump.core.text import Message, Phrases, encode, say
 from pytest_msdump.core.text.message import LANGUAGES
 
 # For the eye; results.json has all digits.

@@ -1,5 +1,7 @@
 """What this capability adds."""
 
+NEEDS = ("causes",)
+
 OFFERS = {"page": "pytest_msdump.capabilities.html.page"}
 
 REPORTS = {

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from operator import ge, gt, lt
 from pathlib import Path
 
+from pytest_msdump.capabilities.graphs.flow import consumers
 from pytest_msdump.capabilities.overflow.contents import Change, Contents, change, contents, contents_of_statistics
 from pytest_msdump.capabilities.overflow.indexing import reported_overflows
 from pytest_msdump.capabilities.overflow.opdebug import overflow_files
@@ -24,7 +25,6 @@ from pytest_msdump.core.model.describe import beside, index_text, number
 from pytest_msdump.core.model.dump import PARAMETER, Dump
 from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef
 from pytest_msdump.core.text import Message, Parameter, plain_text
-from pytest_msdump.dumps.graphs.flow import consumers
 
 # The checks of one dump: which run with which thresholds, what they apply to, and what they find in the numbers.
 

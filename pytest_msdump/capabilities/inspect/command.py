@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.capabilities.convert.one_file import save_text
+from pytest_msdump.capabilities.graphs.operators import operators_of_line
 from pytest_msdump.capabilities.inspect import command_text as inspect_text
 from pytest_msdump.capabilities.inspect.checks import check_dump, parse_settings
 from pytest_msdump.capabilities.inspect.command_text import check_lines, verify_lines
@@ -19,7 +20,6 @@ from pytest_msdump.capabilities.inspect.file import (
 from pytest_msdump.capabilities.inspect.survey import survey
 from pytest_msdump.capabilities.inspect.verify import verify
 from pytest_msdump.cli.output import add_quiet, argument_groups, phrases, print_lines, terminal_width
-from pytest_msdump.comparison.graph_operators import operators_of_line
 from pytest_msdump.core.compare.opening import as_path, index, listed
 from pytest_msdump.core.dumps.array_files import names_arrays
 from pytest_msdump.core.errors import ConfigError

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of
+from pytest_msdump.capabilities.graphs.operators import PlacedOperator, kernel_args_of
+from pytest_msdump.capabilities.graphs.source_lines import frames_of, user_frames
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.facts.checks import CHECKS
 from pytest_msdump.core.model.describe import (
@@ -26,18 +26,17 @@ from pytest_msdump.core.model.dump import EVERY_ITERATION, Dump, Edge, KernelArg
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, Statistic, TensorRef, TensorSpec
 from pytest_msdump.core.report.tables import columns, titled
 from pytest_msdump.core.text import ENGLISH, Phrases, message_of_note
-from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
 
 if TYPE_CHECKING:
+    from pytest_msdump.capabilities.ascend.header import StoredTensor
     from pytest_msdump.capabilities.inspect.checks import Checked, Hit
     from pytest_msdump.capabilities.inspect.file import InspectedFile, InspectedTensor
     from pytest_msdump.capabilities.inspect.survey import Survey, SurveyedOperator
     from pytest_msdump.capabilities.inspect.verify import Verified
     from pytest_msdump.capabilities.overflow.contents import Histogram
     from pytest_msdump.capabilities.overflow.opdebug import OverflowFile
+    from pytest_msdump.capabilities.statistics.reader import StatisticTables
     from pytest_msdump.core.model.comparison import StatisticDifference
-    from pytest_msdump.dumps.ascend_header import StoredTensor
-    from pytest_msdump.dumps.statistics import StatisticTables
 
 _MOST_OPERATORS = 40
 _MOST_UNREADABLE = 10
@@ -478,7 +477,7 @@ def check_lines(
     for hit in checked.hits:
         op, at = hit.ref.key.op, hit.ref.key.op.at
         # An operator that iterations, or loops in them, run again is shown once.
-        groups.setdefault(replace(op, at=Coordinates(at.rank, at.net, at.graph)), []).append(hit)
+        groups.setdefault(op._replace(at=Coordinates(at.rank, at.net, at.graph)), []).append(hit)
     shown = [
         _operator(op, hits, say("nth_operator", place=operators[_name(op)], operators=len(operators)), width, say)
         for op, hits in groups.items()

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from pytest_msdump.capabilities.ascend.header import StoredTensor
+from pytest_msdump.capabilities.graphs.operators import PlacedOperator, kernel_args_of
+from pytest_msdump.capabilities.graphs.source_lines import frames_of, user_frames
 from pytest_msdump.capabilities.inspect.checks import Checked
 from pytest_msdump.capabilities.inspect.file import (
     FileHeader,
@@ -14,13 +17,9 @@ from pytest_msdump.capabilities.inspect.file import (
 )
 from pytest_msdump.capabilities.inspect.survey import Survey
 from pytest_msdump.capabilities.inspect.verify import Verified
-from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of
 from pytest_msdump.core.model.dump import Dump, Edge, KernelArguments, Operator
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, SourceFrame, TensorRef, TensorSpec
-from pytest_msdump.core.report.json_forms import encode
-from pytest_msdump.core.text import say
-from pytest_msdump.dumps.ascend_header import StoredTensor
-from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
+from pytest_msdump.core.text import encode, say
 
 
 def survey_entry(found: Survey) -> dict[str, Any]:

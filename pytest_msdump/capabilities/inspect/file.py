@@ -9,9 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_msdump.capabilities.ascend.dump_file import DumpFile, open_dump_file
+from pytest_msdump.capabilities.ascend.header import StoredTensor
+from pytest_msdump.capabilities.graphs.graph_files import is_graph_file, read_graph
+from pytest_msdump.capabilities.graphs.operators import PlacedOperator, kernel_args_of, operator_of
 from pytest_msdump.capabilities.overflow.contents import Contents, Histogram, contents, histogram
 from pytest_msdump.capabilities.overflow.opdebug import OverflowFile, read_overflow_file
-from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of, operator_of
+from pytest_msdump.capabilities.statistics.reader import StatisticTables, read_statistics
 from pytest_msdump.core.compare.opening import index, open_logical
 from pytest_msdump.core.dumps.file_names import parse_opdebug
 from pytest_msdump.core.dumps.npy import parse_header
@@ -19,10 +23,6 @@ from pytest_msdump.core.errors import DumpNotFoundError, MsdumpError, TensorFile
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.model.dump import Dump, KernelArguments, OperatorGraph
 from pytest_msdump.core.storage.files import open_regular
-from pytest_msdump.dumps.ascend_file import DumpFile, open_dump_file
-from pytest_msdump.dumps.ascend_header import StoredTensor
-from pytest_msdump.dumps.graphs.graph_files import is_graph_file, read_graph
-from pytest_msdump.dumps.statistics import StatisticTables, read_statistics
 from pytest_msdump.metrics.statistics import statistics_of
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """What this capability adds."""
 
-NEEDS = ("convert", "overflow")
+NEEDS = ("ascend", "convert", "graphs", "overflow", "statistics")
 
 OFFERS = {"check": "pytest_msdump.capabilities.inspect.assertion"}
 

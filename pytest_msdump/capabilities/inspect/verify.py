@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
+from pytest_msdump.capabilities.statistics.distance import distance
 from pytest_msdump.core.compare.opening import open_logical, open_view
 from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.errors import MsdumpError
@@ -15,7 +16,6 @@ from pytest_msdump.core.facts.metrics import STATISTICS
 from pytest_msdump.core.model.comparison import StatisticDifference
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import Statistic, Statistics, TensorRef, TensorView
-from pytest_msdump.limits.statistic_distance import distance
 from pytest_msdump.metrics.statistics import statistics_of
 
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")

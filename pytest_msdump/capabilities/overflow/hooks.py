@@ -1,10 +1,12 @@
 """What this capability adds."""
 
+NEEDS = ("ascend",)
+
 COMMANDS = {
     "overflow": ("pytest_msdump.capabilities.overflow.command", "find operators that overflow in one dump", "replay"),
 }
 
-AFTER = ("dumps",)
+AFTER = ("graphs",)
 STAGES = {"indexed": "pytest_msdump.capabilities.overflow.indexing:with_overflows"}
 
 SENTENCES = "pytest_msdump.capabilities.overflow.text:SENTENCES"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_msdump.capabilities.ascend.dump_file import open_dump_file
 from pytest_msdump.capabilities.overflow.chunks import (
     ACC_TYPES,
     MAGIC,
@@ -26,7 +27,6 @@ from pytest_msdump.core.dumps.file_names import OpdebugName, parse_opdebug
 from pytest_msdump.core.dumps.listing import walk
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.storage.files import read_regular
-from pytest_msdump.dumps.ascend_file import open_dump_file
 
 _HEAD = struct.Struct("<6I")
 _WORD = 8

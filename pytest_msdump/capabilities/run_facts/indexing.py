@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pytest_msdump.capabilities.graphs.execution_order import find_orders, read_order
 from pytest_msdump.core.dumps.run_history import disagreements, rank_of, ranks_in, read_histories
 from pytest_msdump.core.dumps.sidefiles import read_run_labels, read_text
 from pytest_msdump.core.errors import MsdumpError
@@ -18,7 +19,6 @@ from pytest_msdump.core.ports import IndexRequest
 from pytest_msdump.core.storage.files import names_in
 from pytest_msdump.core.storage.locations import absolute_path
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.dumps.graphs.execution_order import find_orders, read_order
 
 # Facts of a run from the files beside its dump: version, device, and the dump configuration.
 #

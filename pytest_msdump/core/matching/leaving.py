@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from pytest_msdump.capabilities.structure.scopes import Leaving, Path, ScopeRun, dotted, typed_path
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.matching.coordinates import Place, without_occurrence
 from pytest_msdump.core.matching.selection import Address, parse_address
@@ -17,7 +18,6 @@ from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.spellings import FiledName, KnownNames, spellings
 from pytest_msdump.core.model.tensor import Pair, TensorKey, TensorRef
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.matching.scopes import Leaving, Path, ScopeRun, dotted, typed_path
 
 
 def runs_of(side: Side, dump: Dump) -> Mapping[Place, ScopeRun]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from pytest_msdump.capabilities.structure.modules import ModuleCandidate, transform_between
+from pytest_msdump.capabilities.structure.scopes import Leaving
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.operators import VIEW_TYPES
 from pytest_msdump.core.matching.coordinates import (
@@ -29,8 +31,6 @@ from pytest_msdump.core.matching.selection import Address, Lost, MapEntry, parse
 from pytest_msdump.core.matching.sides import NameIndex, Port, Side, SideOperator
 from pytest_msdump.core.model.tensor import Transform
 from pytest_msdump.core.text import Message, Parameter, in_clauses
-from pytest_msdump.matching.modules import ModuleCandidate, transform_between
-from pytest_msdump.matching.scopes import Leaving
 
 
 @dataclass(slots=True)

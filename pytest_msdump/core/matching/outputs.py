@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from pytest_msdump.capabilities.structure.modules import ModuleCandidate, transform_between
+from pytest_msdump.capabilities.structure.scopes import ScopeRun, spelling_of
 from pytest_msdump.core.matching.coordinates import compatible
 from pytest_msdump.core.matching.leaving import runs_of
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
@@ -16,8 +18,6 @@ from pytest_msdump.core.matching.sides import Side
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import Transform
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.matching.modules import ModuleCandidate, transform_between
-from pytest_msdump.matching.scopes import ScopeRun, spelling_of
 
 _MAPPED = "mapped"
 

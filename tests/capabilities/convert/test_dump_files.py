@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from capabilities.convert.independent_dump import decode
 
+from pytest_msdump.capabilities.ascend.dump_file import open_output, open_part
 from pytest_msdump.capabilities.convert import dump_files
 from pytest_msdump.capabilities.convert.dump_files import DumpTensor, write_dump
 from pytest_msdump.core.compare.opening import ArrayView
@@ -15,7 +16,6 @@ from pytest_msdump.core.dtypes.decode import stored_as
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.dump_proto import DATA_TYPES
-from pytest_msdump.dumps.ascend_file import open_output, open_part
 
 # The vendor's numbers, from its published schema; those of quantised integers are the integers'.
 NUMBERS = {

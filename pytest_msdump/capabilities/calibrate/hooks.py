@@ -1,0 +1,11 @@
+"""Limits that a reference and slightly perturbed runs of it give, and those of a file that a run lowers."""
+
+COMMANDS = {
+    "calibrate": (
+        "pytest_msdump.capabilities.calibrate.command",
+        "make limits from a reference and slightly perturbed runs of it",
+        "accept",
+    ),
+}
+
+OFFERS = {"calibration": "pytest_msdump.capabilities.calibrate.engine"}

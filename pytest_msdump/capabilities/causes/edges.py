@@ -1,0 +1,430 @@
+"""Which operator feeds which, by the graphs saved with a dump or the compiled model's JSON."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from pytest_msdump.capabilities.causes.training_edges import after_step, with_training
+from pytest_msdump.core.facts.operators import WRITTEN_INPUTS
+from pytest_msdump.core.matching.coordinates import compatible, place_of
+from pytest_msdump.core.model.dump import PARAMETER, Dump, Edge, Operator, OperatorGraph, file_spelling
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, Pair, TensorKey, TensorRef, mangle
+
+# Types that write to parameters without being in the table of written inputs; any of their inputs may be written to.
+_WRITES = re.compile("Apply|Assign|Adam|Momentum|Optim|Scatter")
+_EVERY = range(1_000_000)
+# BatchNorm takes x, scale, bias, and the moving mean and variance, which it writes to while training.
+_MOVING = frozenset({3, 4})
+_PARAMETERS = ("parameter", "given")
+_OPERATORS = ("op", "rest", "update")
+
+# Where edges come from, as results.json names it.
+BY_MODEL, BY_GRAPH, BY_RIGHT, BY_ORDER = "fusion", "graph", "graph of the right side", "execution order"
+
+
+class OperatorRun(NamedTuple):
+    """One run of an operator, or a parameter."""
+
+    kind: str
+    name: str
+    occurrence: int = 0
+
+
+class Input(NamedTuple):
+    """Input `slot` takes output `output` of `producer`."""
+
+    slot: int
+    producer: OperatorRun
+    output: int
+
+
+@dataclass(frozen=True)
+class _Graph:
+    by: str
+    # Calls of each operator by occurrence; a compiled model has one, for every pass of a loop.
+    operators: Mapping[str, Mapping[int, Operator]]
+    # Of a recorded model: the call of a module that a call ran inside of.
+    around: Mapping[OperatorRun, OperatorRun]
+    is_recorded: bool = False
+
+    @cached_property
+    def _by_file_name(self) -> Mapping[str, str]:
+        """Names by the spelling of dump files, where only one operator has that spelling."""
+        names: defaultdict[str, list[str]] = defaultdict(list)
+        for name in self.operators:
+            names[file_spelling(name)].append(name)
+        return {spelling: known[0] for spelling, known in names.items() if len(known) == 1}
+
+    def name_of(self, op: OpKey) -> str | None:
+        return op.label if op.label in self.operators else self._by_file_name.get(file_spelling(op.name))
+
+
+_NO_GRAPH = _Graph("", {}, {})
+
+
+class PairGroup:
+    """The operators of one rank, net, graph and iteration, and their edges."""
+
+    def __init__(
+        self,
+        at: Coordinates,
+        tensors: Mapping[OpKey, Sequence[TensorRef]],
+        numbers: Mapping[OpKey, int],
+        graphs: Iterable[_Graph],
+        other: _Graph | None = None,
+        *,
+        around: Mapping[OperatorRun, OperatorRun],
+    ) -> None:
+        named = [(graph, [graph.name_of(op) for op in tensors]) for graph in graphs]
+        # Of several that name as many operators, the first.
+        graph, names = max(named, key=lambda one: len(tensors) - one[1].count(None), default=(_NO_GRAPH, []))
+        if names.count(None) == len(names):
+            graph, names = replace(_NO_GRAPH, around=around), [None] * len(tensors)
+        self.at = at
+        if graph.is_recorded:
+            graph = replace(graph, operators=with_training(graph.operators, tensors, is_first=not at.iteration))
+        self._graph = graph if other is None else _completed(graph, other)
+        self.by = self._graph.by or BY_ORDER
+        self.tensors = tensors
+        self.namesakes: set[OpKey] = set()
+        self.before: dict[str, tuple[PairGroup, OpKey]] = {}
+        self._numbers = numbers
+        self._runs: dict[OpKey, OperatorRun] = {}
+        self._by_run: dict[OperatorRun, tuple[OpKey, Sequence[TensorRef]]] = {}
+        self._dumped: dict[str, dict[int, OpKey]] = {}
+        self._inputs: dict[OperatorRun, list[Input] | None] = {}
+        self._made_of: dict[OperatorRun, set[OperatorRun]] = {}
+        for (op, refs), name in zip(tensors.items(), names, strict=True):
+            run = (
+                OperatorRun("parameter", mangle(op.label))
+                if op.op_type == PARAMETER
+                else OperatorRun("op", name or op.label, op.at.occurrence or 0)
+            )
+            self._runs[op] = run
+            self._by_run.setdefault(run, (op, refs))
+            if self._dumped.setdefault(_dump_name(run), {}).setdefault(run.occurrence, op) is not op:
+                self.namesakes.add(op)
+
+    @property
+    def knows_calls(self) -> bool:
+        """Whether edges say which call of an operator they mean, as those of a recording do."""
+        return self._graph.is_recorded
+
+    @cached_property
+    def has_place_per_call(self) -> bool:
+        """Whether each call has a place of its own in the order: calls of one operator are no passes of a loop."""
+        places = [
+            refs[0].place
+            for op, refs in self.tensors.items()
+            if refs[0].place is not None and op.op_type != PARAMETER and op not in self.namesakes
+        ]
+        return len(set(places)) == len(places)
+
+    @property
+    def runs(self) -> Sequence[OperatorRun]:
+        """The dumped operators as the graph names them, in the order of `tensors`."""
+        return tuple(self._runs.values())
+
+    def run_of(self, op: OpKey) -> OperatorRun:
+        """Return the operator as the graph names it, or under its own name."""
+        return self._runs[op]
+
+    def op_of(self, run: OperatorRun) -> OpKey | None:
+        """Return the operator in the dump; ``None`` if it was not dumped."""
+        known = self._by_run.get(run)
+        return known[0] if known else self._dumped.get(_dump_name(run), {}).get(run.occurrence)
+
+    def refs_of(self, run: OperatorRun) -> Sequence[TensorRef]:
+        """Return the dumped tensors of an operator."""
+        if known := self._by_run.get(run):
+            return known[1]
+        op = self.op_of(run)
+        return () if op is None else self.tensors[op]
+
+    def type_of(self, run: OperatorRun) -> str:
+        """Return the operator's type by the graph, empty if unknown."""
+        operator = self._operator(run)
+        return operator.op_type if operator else ""
+
+    def _operator(self, run: OperatorRun) -> Operator | None:
+        calls = self._graph.operators.get(run.name, {}) if run.kind in _OPERATORS else {}
+        return next(iter(calls.values())) if len(calls) == 1 else calls.get(run.occurrence)
+
+    def inputs(self, run: OperatorRun) -> list[Input] | None:
+        """Return what feeds an operator; ``None`` if the graph does not have it."""
+        if run not in self._inputs:
+            self._inputs[run] = self._find_inputs(run)
+        return self._inputs[run]
+
+    def sources(self, run: OperatorRun, slot: int) -> list[OperatorRun]:
+        """Return what an input came from; all that may be part of it where several operators were joined."""
+        direct = [entry.producer for entry in self.inputs(run) or () if entry.slot == slot]
+        return direct + [entry.producer for entry in self.joined(run)] if direct else []
+
+    def joined(self, run: OperatorRun) -> list[Input]:
+        """Return what a recorded graph names behind an operator's inputs: parts of these, by operations between."""
+        slots = [ref.key.slot for ref in self.refs_of(run) if ref.key.io == "input"]
+        if not self.knows_calls or not slots:
+            return []
+        further = (entry for entry in self.inputs(run) or () if entry.slot > max(slots))
+        return [entry for entry in further if entry.producer.kind != "parameter"]
+
+    def around(self, run: OperatorRun) -> OperatorRun | None:
+        """Return the call of a recorded module that an operator ran inside of."""
+        return self._graph.around.get(run)
+
+    def is_inside(self, run: OperatorRun, outer: OperatorRun) -> bool:
+        """Whether an operator ran inside of a call of a module."""
+        around = self.around(run)
+        # A call ends after all that run inside of it, so that no way outwards is a circle.
+        while around is not None and around != outer:
+            around = self.around(around)
+        return around is not None
+
+    def is_made_of(self, outer: OperatorRun, run: OperatorRun) -> bool:
+        """Whether a module gives back what an operator had a part in: that ran inside, though it may not be known to.
+
+        Of an operator without a partner the other side's graph does not say which module it belongs to.
+        """
+        if outer not in self._made_of:
+            found, waiting = set[OperatorRun](), [outer]
+            while waiting:
+                for producer in {entry.producer for entry in self.inputs(waiting.pop()) or ()} - found:
+                    around = self.around(producer)
+                    if self.is_inside(producer, outer) or (around is None and producer not in self.calls_inside):
+                        found.add(producer)
+                        waiting.append(producer)
+            self._made_of[outer] = found
+        return run in self._made_of[outer]
+
+    @cached_property
+    def calls_inside(self) -> Mapping[OperatorRun, Sequence[OperatorRun]]:
+        """By call of a module, the calls that it made itself."""
+        found: defaultdict[OperatorRun, list[OperatorRun]] = defaultdict(list)
+        for run, around in self._graph.around.items():
+            found[around].append(run)
+        return found
+
+    def edges(self) -> Iterator[tuple[int, int]]:
+        """Yield the numbers of each producer and consumer that were dumped."""
+        for op, run in self._runs.items():
+            for producer in sorted({entry.producer for entry in self.inputs(run) or ()}):
+                dumped = self.op_of(producer)
+                if dumped is not None:
+                    yield self._numbers[dumped], self._numbers[op]
+
+    @cached_property
+    def writers(self) -> Mapping[str, Sequence[OperatorRun]]:
+        """By parameter: the operators that write to it, as optimizers do."""
+        found: defaultdict[str, list[OperatorRun]] = defaultdict(list)
+        for run in () if self.knows_calls else self._runs.values():
+            slots = _written_slots(self.type_of(run))
+            for entry in self.inputs(run) or () if slots else ():
+                if entry.producer.kind == "parameter" and entry.slot in slots:
+                    found[entry.producer.name].append(run)
+        return found
+
+    def reads_after_step(self, run: OperatorRun, parameter: str) -> bool:
+        """Whether an operator reads a parameter as it was dumped: after all that write to it; recorders do so first."""
+        if self.knows_calls:
+            return self.op_of(OperatorRun("parameter", parameter)) is not None
+        writers = self.writers.get(parameter, ())
+        if run._replace(kind="op") in writers:
+            return False
+        place, *written = (refs[0].place if (refs := self.refs_of(one)) else None for one in (run, *writers))
+        return all(place is not None and one is not None and one < place for one in written)
+
+    def _find_inputs(self, run: OperatorRun) -> list[Input] | None:
+        if run.kind in _PARAMETERS:
+            return []
+        operator = self._operator(run)
+        if operator is None:
+            return None
+        edges = enumerate(operator.inputs)
+        return [Input(slot, self._producer(edge, run), edge.slot) for slot, edge in edges if edge is not None]
+
+    def _producer(self, edge: Edge, consumer: OperatorRun) -> OperatorRun:
+        if edge.is_parameter:
+            return OperatorRun("parameter", mangle(edge.producer))
+        if not edge.producer:
+            return OperatorRun("gap", consumer.name)
+        if edge.occurrence is not None:
+            return OperatorRun("op", edge.producer, edge.occurrence)
+        dumped = self._dumped.get(edge.producer, {})
+        # An operator that runs once feeds every pass of a loop.
+        return OperatorRun("op", edge.producer, next(iter(dumped)) if len(dumped) == 1 else consumer.occurrence)
+
+
+def groups(
+    left: Dump, model: OperatorGraph | None = None, *, right: Dump | None = None, pairs: Sequence[Pair] = ()
+) -> list[PairGroup]:
+    """Divide a dump by rank, net, graph and iteration, in its order; `model` is the compiled model, by its JSON."""
+    parts: dict[Coordinates, dict[OpKey, list[TensorRef]]] = {}
+    numbers: dict[OpKey, int] = {}
+    for ref in left.refs:
+        op = ref.key.op
+        numbers.setdefault(op, len(numbers))
+        parts.setdefault(op.at.part, {}).setdefault(op, []).append(ref)
+    compiled = [_graph(BY_MODEL, [model])] if model else []
+    known: dict[tuple[int, ...], _Graph] = {}
+    around: defaultdict[Coordinates, dict[OperatorRun, OperatorRun]] = defaultdict(dict)
+    for op, outer_op in left.around.items():
+        around[op.at.part][_run_of(op)] = _run_of(outer_op)
+    found = []
+    other: _OtherSide | None = None
+    for at, tensors in parts.items():
+        own = [graph for where, graph in left.graphs if compatible(place_of(where), place_of(at))]
+        # A graph of an earlier stage has operators that never ran under that name.
+        own = [graph for graph in own if graph.is_final] or own
+        identity = tuple(map(id, own))
+        if own and identity not in known:
+            known[identity] = _graph(BY_GRAPH, own)
+        group = PairGroup(at, tensors, numbers, [*compiled, *([known[identity]] if own else [])], around=around[at])
+        if right is not None and right.graphs and (group.by == BY_ORDER or group.knows_calls):
+            other = other or _OtherSide(groups(right), pairs)
+            graphs = [known[identity]] if group.knows_calls else []
+            group = PairGroup(at, tensors, numbers, graphs, other.graph(tensors), around=around[at])
+        found.append(group)
+    return found
+
+
+def _completed(own: _Graph, other: _Graph) -> _Graph:
+    """Return a graph with the inputs that only the other one knows, and none of a compiled model."""
+    operators = {name: dict(calls) for name, calls in own.operators.items()}
+    added = False
+    for name, calls in other.operators.items():
+        for occurrence, call in calls.items():
+            known = operators.setdefault(name, {}).get(occurrence)
+            if known is None or (not all(map(_is_known, known.inputs)) and all(map(_is_known, call.inputs))):
+                operators[name][occurrence] = call
+                added = True
+    by = " and ".join(filter(None, (own.by, other.by if added else "")))
+    return _Graph(by, operators, {**other.around, **own.around}, is_recorded=bool(by))
+
+
+def _is_known(edge: Edge | None) -> bool:
+    return edge is None or bool(edge.producer)
+
+
+class _OtherSide:
+    """The graph of the right side, led over to the left by pairs."""
+
+    def __init__(self, found: Iterable[PairGroup], pairs: Iterable[Pair]) -> None:
+        self._groups = {group.at: group for group in found}
+        self._rights: defaultdict[OpKey, dict[OpKey, None]] = defaultdict(dict)
+        self._lefts: defaultdict[OpKey, dict[int, list[TensorKey]]] = defaultdict(dict)
+        for left, right in ((pair.left.key, pair.right.key) for pair in pairs):
+            self._rights[left.op][right.op] = None
+            if right.io == left.io == "output":
+                self._lefts[right.op].setdefault(right.slot, []).append(left)
+
+    def graph(self, tensors: Iterable[OpKey]) -> _Graph:
+        """Return the graph of these left operators; right ones without a partner are walked through."""
+        operators: defaultdict[str, dict[int, Operator]] = defaultdict(dict)
+        around: dict[OperatorRun, OperatorRun] = {}
+        for op in tensors:
+            own = _run_of(op)
+            for right in self._rights.get(op, ()) if op.op_type != PARAMETER else ():
+                group = self._groups[right.at.part]
+                feeds = group.inputs(group.run_of(right))
+                if feeds is None or own.occurrence in operators[own.name]:
+                    continue
+                edges = [edge for entry in feeds for edge in self._edges(group, entry, op)]
+                # By slot, then all that more than one operator without a partner between leads to.
+                first = dict(reversed(edges))
+                slots = [first.get(slot) for slot in range(max(first, default=-1) + 1)]
+                rest = dict.fromkeys(edge for _, edge in edges if edge not in slots)
+                operators[own.name][own.occurrence] = Operator(
+                    op.label, op.op_type or "", inputs=(*slots, *rest), occurrence=own.occurrence
+                )
+                outer = self._outer(group, group.run_of(right), op)
+                if outer is not None:
+                    around[own] = outer
+        return _Graph(BY_RIGHT, operators, around, is_recorded=True)
+
+    def _edges(self, group: PairGroup, entry: Input, consumer: OpKey) -> Iterator[tuple[int, Edge]]:
+        waiting, seen = [(entry.producer, entry.output)], {entry.producer}
+        while waiting:
+            run, output = waiting.pop()
+            op = group.op_of(run)
+            lefts = self._partners(op, output, consumer)
+            for left in lefts:
+                is_parameter, at = left.op.op_type == PARAMETER, left.op.at.occurrence or 0
+                yield entry.slot, Edge(left.op.label, left.slot, is_parameter=is_parameter, occurrence=at)
+            feeds = () if lefts or run.kind == "parameter" else group.inputs(run)
+            if feeds is None:
+                yield entry.slot, Edge("", 0)
+            for feed in feeds or ():
+                if feed.producer not in seen:
+                    seen.add(feed.producer)
+                    waiting.append((feed.producer, feed.output))
+
+    def _partners(self, right: OpKey | None, slot: int, consumer: OpKey) -> list[TensorKey]:
+        """Return the left tensors of a right output, in the consumer's part of the run; without any, of all outputs."""
+        found = self._lefts.get(right, {}) if right is not None else {}
+        keys = found.get(slot) or [key for of_slot in found.values() for key in of_slot]
+        return [key for key in keys if key.op.at.part == consumer.at.part]
+
+    def _outer(self, group: PairGroup, run: OperatorRun, op: OpKey) -> OperatorRun | None:
+        """Return the left partner of the nearest module around a right operator that has one."""
+        around = group.around(run)
+        while around is not None:
+            right = group.op_of(around)
+            for key in self._partners(right, 0, op):
+                if key.op != op:
+                    return _run_of(key.op)
+            around = group.around(around)
+        return None
+
+
+def link_iterations(found: Iterable[PairGroup]) -> None:
+    """Fill `before` of each group with what the iteration before left behind, of the same graph if it has that."""
+    linked = [group for group in found if group.at.iteration is not None]
+    dumped: defaultdict[tuple[object, ...], dict[str, dict[int | None, tuple[PairGroup, OpKey]]]] = defaultdict(dict)
+    for group in linked:
+        at = group.at
+        for name, op in after_step(group.tensors).items():
+            dumped[at.rank, at.net, at.iteration].setdefault(name, {})[at.graph] = (group, op)
+    for group in linked:
+        at = group.at
+        for name, graphs in dumped.get((at.rank, at.net, (at.iteration or 0) - 1), {}).items():
+            group.before[name] = graphs.get(at.graph) or next(reversed(graphs.values()))
+
+
+def _graph(by: str, graphs: Sequence[OperatorGraph]) -> _Graph:
+    operators: defaultdict[str, dict[int, Operator]] = defaultdict(dict)
+    around: dict[OperatorRun, OperatorRun] = {}
+    for graph in graphs:
+        # Calls inside of a module end before its own.
+        ended: defaultdict[str, list[OperatorRun]] = defaultdict(list)
+        for operator in graph.operators:
+            operators[operator.name].setdefault(operator.occurrence, operator)
+            run = OperatorRun("op", operator.name, operator.occurrence)
+            around |= dict.fromkeys(ended.pop(operator.name, ()), run)
+            if operator.inside and operator.inside != operator.name:
+                ended[operator.inside].append(run)
+    return _Graph(by, operators, around, any(graph.is_recorded for graph in graphs))
+
+
+def _run_of(op: OpKey) -> OperatorRun:
+    return OperatorRun("op", op.label, op.at.occurrence or 0)
+
+
+def _dump_name(run: OperatorRun) -> str:
+    if run.kind == "gap":
+        return ""
+    return f"{PARAMETER} {run.name}" if run.kind in _PARAMETERS else run.name
+
+
+def _written_slots(op_type: str) -> Container[int]:
+    """Return the inputs that an operator of this type may write to."""
+    if op_type in WRITTEN_INPUTS:
+        return WRITTEN_INPUTS[op_type]
+    if "BatchNorm" in op_type:
+        return () if "Grad" in op_type else _MOVING
+    return _EVERY if _WRITES.search(op_type) else ()

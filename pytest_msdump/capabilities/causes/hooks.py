@@ -1,0 +1,13 @@
+"""What is said of failures together: which operator started it, and pairs that look wrong."""
+
+NEEDS = ("suggest",)
+
+STAGES = {
+    "reported": ("pytest_msdump.capabilities.causes.localise:with_causes", "network"),
+    "summarised": ("pytest_msdump.capabilities.causes.summarised:SummarisedCauses", "notable"),
+}
+
+OFFERS = {
+    "bundle": "pytest_msdump.capabilities.causes.bundling",
+    "roles": "pytest_msdump.capabilities.causes.growth",
+}

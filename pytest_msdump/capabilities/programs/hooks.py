@@ -1,0 +1,17 @@
+"""Programs that dump: they are run, once or several times, and what they left is opened."""
+
+NEEDS = ("causes", "record")
+
+COMMANDS = {
+    "repeat": (
+        "pytest_msdump.capabilities.programs.repeat_command",
+        "run a program several times, and find the first operator that differs",
+        "sketch",
+    ),
+}
+
+OFFERS = {
+    "programs": "pytest_msdump.capabilities.programs.program",
+    "mindspore_run": "pytest_msdump.capabilities.programs.mindspore_run",
+    "repeats": "pytest_msdump.capabilities.programs.repeats",
+}

@@ -1,0 +1,150 @@
+"""Writes ``msdump.json``, and the journal that stands beside it until a recording has ended."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.core.dtypes.arrays import array_to_save
+from pytest_msdump.core.dumps.manifest import ENTRY, MANIFEST
+from pytest_msdump.core.model.dump import JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
+from pytest_msdump.core.storage.files import naming, write_atomic
+from pytest_msdump.metrics.statistics import order_free_sums
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> Path:
+    """Write `manifest` into `directory`, whole or not at all."""
+    text = json.dumps(MANIFEST.write(manifest), indent=1, ensure_ascii=False)
+    return write_atomic(directory / MANIFEST_FILE, text.encode("utf-8", "backslashreplace"))
+
+
+def add_to_journal(directory: Path, file: str, entry: TensorEntry) -> None:
+    """Append one file to the journal of a recording, at a cost that does not depend on how many there are."""
+    line = json.dumps({"file": file, **ENTRY.write(entry)}) + "\n"
+    with (directory / JOURNAL_FILE).open("ab", buffering=0) as stream:
+        stream.write(line.encode("ascii"))
+
+
+@contextmanager
+def marked_incomplete(directory: Path) -> Iterator[None]:
+    """Mark a folder that a program dumps to as incomplete, by an empty journal, until the block ends well."""
+    journal = directory / JOURNAL_FILE
+    with naming(directory, "cannot be written to"):
+        directory.mkdir(parents=True, exist_ok=True)
+        journal.touch()
+    yield
+    # The program may have removed its folder, or made it anew.
+    with naming(journal, "cannot be removed"), suppress(FileNotFoundError, NotADirectoryError):
+        journal.unlink()
+
+
+_BLOCK_ELEMENTS = 2**18
+# The types that float64 is rounded to for its digest.
+_ROUNDED = ("float32", "float16", "bfloat16")
+
+
+def digest(array: Any) -> str:
+    """Return the digest of one array, which is as `DumpWriter.write` takes it.
+
+    The part after the slash is the same for the same elements in another order. Of float64 it is also there for the
+    values rounded to coarser types, each behind a plus: a more exact run has the weights of the reference in float64.
+
+    >>> first = digest(np.arange(6, dtype="float32").reshape(2, 3))
+    >>> turned = digest(np.arange(6, dtype="float32").reshape(2, 3).T)
+    >>> first == turned, first.split("/")[1] == turned.split("/")[1]
+    (False, True)
+    """
+    values, logical = array_to_save(array)
+    exact = _hash_of(values, logical)
+    coarse = _ROUNDED if values.dtype.kind == "f" and values.dtype.itemsize == 8 else ()
+    sums = {name: np.zeros(2, np.uint64) for name in ("", *coarse)}
+    for block in _blocks(values):
+        exact.update(block.tobytes())
+        for name, total in sums.items():
+            total += order_free_sums(_rounded(block, name) if name else block)
+    own, *rounded = ("".join(f"{part:016x}" for part in total.tolist()) for total in sums.values())
+    more = "".join(f"+{name}:{total}" for name, total in zip(coarse, rounded, strict=True))
+    return f"{exact.hexdigest()[:32]}{more}/{own}"
+
+
+def has_digest(array: Any, known: str) -> bool:
+    """Whether an array is the one that a digest was made of, type and shape included. Quicker than making another."""
+    values, logical = array_to_save(array)
+    exact = _hash_of(values, logical)
+    for block in _blocks(values):
+        exact.update(block.tobytes())
+    return bool(exact.hexdigest()[:32] == known[:32])
+
+
+def _rounded(block: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """Return float64 rounded to a coarser type, as a file holds that."""
+    with np.errstate(all="ignore"):
+        if name != "bfloat16":
+            return block.astype(np.dtype(name).newbyteorder("<"))
+        bits = block.astype("<f4").view("<u4")
+        # To the nearest, of two that are as near to the even one.
+        upper: npt.NDArray[Any] = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2")
+        return upper
+
+
+def _hash_of(values: npt.NDArray[Any], logical: str | None) -> Any:
+    return hashlib.sha256(f"{logical or values.dtype.newbyteorder('<').str}{values.shape}".encode())
+
+
+def _blocks(values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    flat = values.reshape(-1)
+    for start in range(0, flat.size, _BLOCK_ELEMENTS):
+        block = np.ascontiguousarray(flat[start : start + _BLOCK_ELEMENTS])
+        yield block.astype(block.dtype.newbyteorder("<"), copy=False)
+
+
+def digests(arrays: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the digests of arrays by name; a text is a digest already."""
+    return {name: array if isinstance(array, str) else digest(array) for name, array in (arrays or {}).items()}
+
+
+_START = r"(?:(?<![\w.~/\\-])|(?<=^-\w))"
+_END = r"\s:;,=\"'\[\](){}"
+# An absolute path inside of an argument, at its start or behind a sign: --out=/a, a:/b, -I/c, file:///d. Neither a
+# relative one nor the address of a web page.
+_ABSOLUTE = re.compile(rf"{_START}(?:file://|(?<!:)/+)?/(?!/)[^{_END}]+")
+
+
+def movable(values: Mapping[str, Any], root: Path) -> dict[str, Any]:
+    """Return the content of a manifest without the paths of this machine."""
+    # A program is called by either spelling of a folder behind a link.
+    roots = tuple(dict.fromkeys((os.path.abspath(root), os.path.realpath(root))))  # noqa: PTH100
+    made = dict(values)
+    if isinstance(values.get("command"), list):
+        made["command"] = [_argument(str(text), roots) for text in values["command"]]
+    if isinstance(values.get("tensors"), dict):
+        made["tensors"] = {name: _entry(entry, roots) for name, entry in values["tensors"].items()}
+    return made
+
+
+def _entry(entry: Any, roots: tuple[str, ...]) -> Any:
+    line = entry.get("line") if isinstance(entry, dict) else None
+    if not isinstance(line, str) or not line.startswith("/"):
+        return entry
+    for root in roots:
+        below = line.removeprefix(f"{root.rstrip('/')}/")
+        if below != line:
+            return {**entry, "line": below}
+    return {name: value for name, value in entry.items() if name != "line"}
+
+
+def _argument(text: str, roots: tuple[str, ...]) -> str:
+    for root in roots:
+        # Here and not below, since folders' names may hold what ends a path elsewhere, such as spaces.
+        below = rf"{_START}{re.escape(root)}(/(?=[^/{_END}])|(?=/?(?:$|[{_END}])))"
+        text = re.sub(below, lambda found: "" if found[1] else ".", text)
+    return _ABSOLUTE.sub(lambda found: PurePosixPath(found[0]).name, text)

@@ -1,0 +1,146 @@
+"""Teacher forcing of ONNX models: node by node, by the reference evaluator of the package onnx."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.capabilities.record.onnx import Model, OnnxNode
+from pytest_msdump.capabilities.replay.forcing import ForcedPlace, Forcing, Marks, precision
+from pytest_msdump.capabilities.replay.judging import not_replayable
+from pytest_msdump.core.compare.opening import open_view
+from pytest_msdump.core.dtypes.decode import rounded_to
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.facts.profiles import EXP_FAMILY
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.record import Local
+
+Array = npt.NDArray[Any]
+_Values = Mapping[str, Any]
+_RANDOM = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+# Of onnx.proto's TensorProto.DataType: float32, float16 and bfloat16 are float64 here.
+_DOUBLE, _LOWER = 11, (1, 10, 16)
+
+
+def inputs_of(model: Model, source: str, dumps: Iterable[Dump]) -> dict[str, Array]:
+    """Return what a model is fed, which the first dump has that recorded what its nodes were given."""
+    weights = {one.name for one in model.proto.graph.initializer}
+    missing = [one.name for one in model.proto.graph.input if one.name not in weights]
+    found: dict[str, Array] = {}
+    takers = {(node.name, slot): name for node in model.nodes for slot, name in enumerate(node.inputs)}
+    for dump in dumps:
+        for ref in dump.refs:
+            name = takers.get((ref.key.op.label, ref.key.slot), "") if ref.key.io == "input" else ""
+            if name in missing and name not in found and not ref.is_unseen:
+                with closing(open_view(ref)) as view:
+                    found[name] = view.read(0, view.size).reshape(view.shape).copy()
+    lost = [name for name in missing if name not in found]
+    if lost:
+        raise ConfigError(
+            f"{source}: neither dump has the input {lost[0]} of the model; record one side with inputs=True"
+        )
+    return found
+
+
+def force_nodes(model: Model, feeds: _Values, forcing: Forcing) -> dict[int, Local]:
+    """Run each node in float32 and in float64, both with the left's tensors; return the judgement of each pair."""
+    nodes = model.nodes
+    dtype, _ = precision(forcing.dtypes(node.name for node in nodes))
+    given = {**dict(model.weights()), **feeds}
+    if dtype != "float32":
+        given = {name: rounded_to(one, dtype) if one.dtype.kind == "f" else one for name, one in given.items()}
+    own = {"": None, **{name: _as(one, np.float32) for name, one in given.items()}}
+    exact = {"": None, **{name: _as(one, np.float64) for name, one in given.items()}}
+    marks: dict[str, Marks] = {}
+    left_uses = Counter(name for node in nodes for name in (*node.inputs, *node.read))
+    for node, proto in zip(nodes, model.proto.graph.node, strict=True):
+        taken = (*node.inputs, *node.read)
+        mark = Marks(frozenset({node.name}), has_exp=EXP_FAMILY.search(node.op_type.lower()) is not None)
+        mark = mark._replace(random=node.op_type if node.op_type in _RANDOM else "")
+        for name in taken:
+            mark |= marks.get(name, Marks())
+        try:
+            plain = _run(model, node, proto, own)
+        except Exception as error:
+            reason = f"{node.op_type}: {type(error).__name__}: {error!s:.300}"
+            return forcing.whole(not_replayable("raised", reason=reason))
+        try:
+            wide = _run(model, node, _in_double(proto), exact)
+        except Exception:
+            # What follows is judged from the left's own values again.
+            wide, mark = plain, mark | Marks(single=node.op_type)
+        for slot, name in enumerate(node.outputs):
+            if name:
+                _put(ForcedPlace(node.name, slot), name, (plain[slot], wide[slot]), forcing, (own, exact, marks), mark)
+        left_uses.subtract(taken)
+        for name in taken:
+            if name and not left_uses[name]:
+                own.pop(name, None), exact.pop(name, None)
+    return forcing.whole()
+
+
+def _put(
+    place: ForcedPlace,
+    name: str,
+    made: tuple[Any, Any],
+    forcing: Forcing,
+    known: tuple[Any, Any, dict[str, Marks]],
+    mark: Marks,
+) -> None:
+    """Judge what the left has of an output, and go on with it."""
+    own, exact, marks = known
+    plain, wide = (_as(one, dtype) for one, dtype in zip(made, (np.float32, np.float64), strict=True))
+    own[name], exact[name], marks[name] = plain, wide, mark
+    if not isinstance(wide, np.ndarray):
+        return
+    left = forcing.put(place, plain, wide, mark)
+    if left is not None:
+        own[name], exact[name], marks[name] = left.astype(plain.dtype), left.astype(wide.dtype), Marks()
+
+
+def _run(model: Model, node: OnnxNode, proto: Any, values: Mapping[str, Any]) -> list[Any]:
+    from onnx import ValueInfoProto, helper
+    from onnx.reference import ReferenceEvaluator
+
+    given = {name: values[name] for name in (*node.inputs, *node.read) if name and name in values}
+    outputs = [name for name in node.outputs if name]
+    # Some operators are made of others in a way that depends on types.
+    inputs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
+        if isinstance(one, np.ndarray)
+        else ValueInfoProto(name=name)
+        for name, one in given.items()
+    ]
+    graph = helper.make_graph([proto], "replay", inputs, [ValueInfoProto(name=name) for name in outputs])
+    whole = helper.make_model(graph, opset_imports=model.proto.opset_import, functions=model.proto.functions)
+    found = ReferenceEvaluator(whole).run(None, given)
+    made = dict(zip(outputs, found, strict=True))
+    return [made.get(name) for name in node.outputs]
+
+
+def _in_double(proto: Any) -> Any:
+    """Return a node that casts to float64 where it casts to less."""
+    changed = [one for one in proto.attribute if one.name in ("to", "dtype") and one.i in _LOWER]
+    if not changed:
+        return proto
+    copy = type(proto)()
+    copy.CopyFrom(proto)
+    for one in copy.attribute:
+        if one.name in ("to", "dtype") and one.i in _LOWER:
+            one.i = _DOUBLE
+    return copy
+
+
+def _as(value: Any, dtype: Any) -> Any:
+    """Return a float in a precision; what is none, and no tensor, as it is."""
+    if value is None or isinstance(value, (list, dict)):
+        return value
+    array = np.asarray(value)
+    return array.astype(dtype) if array.dtype.kind == "f" or array.dtype.name == "bfloat16" else array

@@ -1,0 +1,7 @@
+"""Sequences that two runs have in common, in other batches, chunks and paddings."""
+
+NEEDS = ("shards",)
+
+STAGES = {"runs": ("pytest_msdump.capabilities.tokens.tokens:with_tokens", "shards")}
+
+OPENERS = {"tokens": "pytest_msdump.capabilities.tokens.tokens:open_tokens"}

@@ -1,1 +1,0 @@
-"""Stages of shards, tokens, statistics and graphs; move with those capabilities."""

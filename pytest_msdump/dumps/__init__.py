@@ -1,1 +1,0 @@
-"""Dump formats: each module knows one, indexes it by name only, and opens its tensors lazily."""

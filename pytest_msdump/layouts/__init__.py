@@ -1,1 +1,0 @@
-"""Views of shards and of tokens; move with those capabilities."""

@@ -1,1 +1,0 @@
-"""Limits of statistics; moves with the capability of statistics."""

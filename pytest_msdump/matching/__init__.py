@@ -1,1 +1,0 @@
-"""Pairing by structure; moves with that capability."""

@@ -1,6 +1,0 @@
-"""Pairing by structure: module paths, then kinds, shapes, order and edges."""
-
-WAYS = {
-    "scope": "pytest_msdump.matching.modules:pair_by_scope",
-    "graph": "pytest_msdump.matching.by_graph:pair_by_graph",
-}

@@ -1,1 +1,0 @@
-"""Values of shards and statistics; move with those capabilities."""

@@ -1,1 +1,0 @@
-"""Operators on trial by themselves: each is given its own inputs, and computed again in float64."""
