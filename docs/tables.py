@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump import cli
-from pytest_msdump.capabilities.diagnosis.kinds import DIAGNOSES
+from pytest_msdump.capabilities.diagnosis.text import DIAGNOSES
 from pytest_msdump.cli import compare
 from pytest_msdump.cli.output import add_language
 from pytest_msdump.core import errors

@@ -7,7 +7,7 @@ import pytest
 from pytest_msdump.capabilities.convert.dump_files import data_type_number, memory_format_number
 from pytest_msdump.capabilities.convert.formats import header_format
 from pytest_msdump.capabilities.convert.renaming import compile_pattern
-from pytest_msdump.capabilities.graphs.ir_types import dtype_name
+from pytest_msdump.capabilities.graphs.ir import dtype_name
 from pytest_msdump.capabilities.inspect.checks import targets_of
 from pytest_msdump.core.dumps.file_names import (
     parse_converted_bin,

@@ -11,7 +11,7 @@ from docs_pages import DOCS, PAGES, ROOT, blocks, copy_project, docs_module, eng
 import pytest_msdump
 import pytest_msdump.record
 from pytest_msdump import cli
-from pytest_msdump.capabilities.diagnosis.kinds import DIAGNOSES
+from pytest_msdump.capabilities.diagnosis.text import DIAGNOSES
 from pytest_msdump.core import errors
 from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.core.facts.profiles import PROFILES

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from two_dumps import planned, reported
 
-from pytest_msdump.capabilities.causes.reasons import reason_of
+from pytest_msdump.capabilities.causes.roles import reason_of
 from pytest_msdump.capabilities.causes.summarised import role_lines
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.model.dump import Edge, Operator

@@ -10,7 +10,7 @@ import pytest
 from causes.networks import SIZE, above, computed, network, write, write_ge, write_graph
 from two_dumps import reported
 
-from pytest_msdump.capabilities.causes.reasons import reason_of
+from pytest_msdump.capabilities.causes.roles import reason_of
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.text import ENGLISH
 

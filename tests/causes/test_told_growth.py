@@ -15,7 +15,7 @@ from causes.networks import write_ir
 from dump_builder import Tensor, write_mindspore
 from two_dumps import reported
 
-from pytest_msdump.capabilities.causes.reasons import reason_of
+from pytest_msdump.capabilities.causes.roles import reason_of
 from pytest_msdump.capabilities.causes.summarised import loose_limits
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report

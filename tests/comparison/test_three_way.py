@@ -12,7 +12,7 @@ import pytest
 from outcomes import without_run
 
 from pytest_msdump.capabilities.cache import cache as cache_module
-from pytest_msdump.capabilities.cache.program_version import stamp
+from pytest_msdump.capabilities.cache.cache import stamp
 from pytest_msdump.capabilities.causes.growth import drift_of
 from pytest_msdump.capabilities.cluster.cluster import compare_batch, job_of
 from pytest_msdump.capabilities.statistics.reader import READER

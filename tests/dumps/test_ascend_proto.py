@@ -5,7 +5,7 @@ import pytest
 from dumps.dumpmade import FLOAT, TIME, message, one_output, op_output, put
 from dumps.reading import elements, opened
 
-from pytest_msdump.capabilities.ascend.converted import ProtoFolderReader
+from pytest_msdump.capabilities.ascend.reader import ProtoFolderReader
 from pytest_msdump.core.dumps.base import index_dump
 from pytest_msdump.core.errors import TensorFileError
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from dumps.reading import elements
 
-from pytest_msdump.capabilities.msprobe.dump_json import parse_call, parse_file
+from pytest_msdump.capabilities.msprobe.reader import parse_call, parse_file
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.dumps.npy import open_npy

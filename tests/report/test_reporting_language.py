@@ -9,7 +9,7 @@ import pytest
 from report import samples
 from report.test_reporting_failure import a_report, overflowed
 
-from pytest_msdump.capabilities.causes.reasons import reason_text
+from pytest_msdump.capabilities.causes.roles import reason_text
 from pytest_msdump.capabilities.causes.summarised import role_line, role_lines
 from pytest_msdump.core.model.record import RoleReason, Suspect
 from pytest_msdump.core.report.failure import failure_text, one_line

@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import reduce
 
 from pytest_msdump.capabilities.causes.edges import Input, OperatorRun, PairGroup
-from pytest_msdump.capabilities.causes.growth import drift_of
-from pytest_msdump.capabilities.causes.network import Drift, Feed, NetworkNode
+from pytest_msdump.capabilities.causes.growth import Drift, Feed, NetworkNode, drift_of
 from pytest_msdump.core.facts.operators import UNDUMPED_TYPES, VIEW_TYPES, WRITTEN_INPUTS
 from pytest_msdump.core.matching.kinds import weight_name
 from pytest_msdump.core.matching.not_dumped import NOT_DUMPED

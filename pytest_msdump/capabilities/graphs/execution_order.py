@@ -1,8 +1,7 @@
 """The order in which a graph's operators ran, and their true names, from ``ms_execution_order_graph_<N>.csv``.
 
-References
-----------
-MindSpore "Dump" documentation, releases 1.5 to 2.10: a header line, then one full name with scope a line, unquoted.
+References: MindSpore "Dump" documentation, releases 1.5 to 2.10: a header line, then one full name with scope a line,
+unquoted.
 """
 
 from __future__ import annotations
@@ -50,14 +49,9 @@ def side_folders(root: Path, name: str) -> Iterator[tuple[Coordinates, Path]]:
         if of_rank:
             yield Coordinates(rank=int(of_rank["rank"])), root / entry / name
         if not rank:
-            yield from _of_net(entry, root / entry, name)
-
-
-def _of_net(net: str, folder: Path, name: str) -> Iterator[tuple[Coordinates, Path]]:
-    for entry in folders_in(folder):
-        device = _DEVICE.fullmatch(entry)
-        if device:
-            yield Coordinates(rank=int(device["rank"]), net=net), folder / entry / name
+            for inner in folders_in(root / entry):
+                if device := _DEVICE.fullmatch(inner):
+                    yield Coordinates(rank=int(device["rank"]), net=entry), root / entry / inner / name
 
 
 # -- Execution orders of MindSpore -----------------------------------------------------------------------------------

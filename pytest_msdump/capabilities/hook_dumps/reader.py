@@ -1,9 +1,7 @@
 """What hooks of other projects write: SGLang's dumper, the forward hooks of SGLang and vLLM, Transformers' debug trees.
 
-References
-----------
-SGLang 0.5.23, ``srt/debug_utils/dumper.py`` and ``tensor_dump_forward_hook.py``; Hugging Face transformers 5,
-``model_debugging_utils.py``.
+References: SGLang 0.5.23, ``srt/debug_utils/dumper.py`` and ``tensor_dump_forward_hook.py``; Hugging Face transformers
+5, ``model_debugging_utils.py``.
 """
 
 from __future__ import annotations

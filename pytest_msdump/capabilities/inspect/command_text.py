@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from pytest_msdump.capabilities.ascend.header import StoredTensor
     from pytest_msdump.capabilities.inspect.checks import Checked, Hit
     from pytest_msdump.capabilities.inspect.file import InspectedFile, InspectedTensor
-    from pytest_msdump.capabilities.inspect.survey import Survey, SurveyedOperator
-    from pytest_msdump.capabilities.inspect.verify import Verified
+    from pytest_msdump.capabilities.inspect.survey import Survey, SurveyedOperator, Verified
     from pytest_msdump.capabilities.overflow.contents import Histogram
     from pytest_msdump.capabilities.overflow.opdebug import OverflowFile
     from pytest_msdump.capabilities.statistics.reader import StatisticTables

@@ -9,7 +9,7 @@ COMMANDS = {
         "convert",
     ),
     "tfdbg": (
-        "pytest_msdump.capabilities.record.tfdbg_command",
+        "pytest_msdump.capabilities.record.tf_graphs",
         "print tfdbg commands that save every tensor of its list",
         "report",
     ),

@@ -100,9 +100,10 @@ def put_together(dump: Dump, side: str, sharding: Sharding) -> Dump:
         else:
             groups[shard.key].append(shard)
     if not groups:
+        example = "_".join(f"{name}0" for name, _ in mesh.axes) if mesh.source == "dir" else "rank_0"
         raise ConfigError(
             f"[msdump.shards] {side}: {dump.root} has no ranks, in folders such as "
-            f"{_folder_example(mesh)}; leave {side} out there, or name the folder that holds those of all ranks"
+            f"{example}; leave {side} out there, or name the folder that holds those of all ranks"
         )
     every = [*chain.from_iterable(groups.values())]
     stages = _absent_stages(every)
@@ -168,10 +169,6 @@ def _renumbered(
             op = op._replace(name=mangle(name), true_name=name) if op.true_name is not None else op._replace(name=name)
             own.append(rule.axis)
     return _Shard(ref, key._replace(op=op), coordinates, sizes, tuple(own))
-
-
-def _folder_example(mesh: Mesh) -> str:
-    return "_".join(f"{name}0" for name, _ in mesh.axes) if mesh.source == "dir" else "rank_0"
 
 
 def _shard_of(ref: TensorRef, root: Path, mesh: Mesh, side: str, choose: _Choose) -> _Shard | None:

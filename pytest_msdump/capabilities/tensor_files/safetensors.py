@@ -1,9 +1,7 @@
 """Files of named tensors in the safetensors format.
 
-References
-----------
-Hugging Face, "Safetensors: Format": 8 bytes with the length of a JSON header, the header, the data. Its reader refuses
-headers of more than 100 MB, names that are there twice, and data that overlaps or has gaps.
+References: Hugging Face, "Safetensors: Format": 8 bytes with the length of a JSON header, the header, the data. Its
+reader refuses headers of more than 100 MB, names that are there twice, and data that overlaps or has gaps.
 """
 
 from __future__ import annotations

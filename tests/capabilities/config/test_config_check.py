@@ -12,7 +12,8 @@ import pytest
 from pytest_msdump.capabilities.config import command
 from pytest_msdump.capabilities.config.check import check_config
 from pytest_msdump.capabilities.config.command import around_step, new_config, script_lines
-from pytest_msdump.capabilities.config.finding import (
+from pytest_msdump.capabilities.config.keys import (
+    MODES,
     REFUSED,
     Setting,
     checked_mode,
@@ -20,7 +21,6 @@ from pytest_msdump.capabilities.config.finding import (
     setting_of,
     would_dump,
 )
-from pytest_msdump.capabilities.config.keys import MODES
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.kernel_lists import chosen
 from pytest_msdump.core.text import ENGLISH, plain_text
