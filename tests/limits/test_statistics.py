@@ -119,6 +119,13 @@ def test_printing_alone_makes_no_difference(array, digits):
         assert not any(found.at_least.values())
 
 
+@pytest.mark.parametrize(("times", "passes"), [(1 + 4e-6, True), (1 + 3e-5, False)])
+def test_what_printing_cannot_explain_is_a_difference(times, passes):
+    base = {"maximum": 1.23456, "l2_norm": 4.0}
+    moved = {name: float(f"{value * times:.6g}") for name, value in base.items()}
+    assert (outcome(Statistics(moved), Statistics(base), profile="torch") == "pass") is passes
+
+
 SCALED = {"maximum": 1.0, "minimum": -0.5, "mean": 0.1, "l2_norm": 3.0}
 
 
@@ -234,6 +241,15 @@ def test_a_nan_that_the_other_side_cannot_tell_of_is_undefined():
 @pytest.mark.parametrize(("left", "right"), [({}, {}), ({"maximum": 1.0}, {"minimum": 1.0}), (COUNTS, COUNTS)])
 def test_nothing_of_values_in_common_is_undefined(left, right):
     assert outcome(Statistics(left), Statistics(right)) == "undefined"
+
+
+def test_zeros_against_anything_fail_and_no_limit_would_pass():
+    zeros = Statistics(dict.fromkeys(SCALED, 0.0))
+    verdict, _, compared = judged(Statistics(SCALED), zeros)
+    assert verdict.outcome == "fail"
+    assert compared.at_least["relative_euclidean_distance"] == math.inf
+    assert "relative_euclidean_distance" not in verdict.would_pass
+    assert outcome(zeros, zeros) == "pass"
 
 
 @pytest.mark.parametrize(("shape", "expected"), [(0, "warn")])
