@@ -111,6 +111,26 @@ def _may_be_named(group: str) -> bool:
     return False
 
 
+def installed_version(name: str) -> str:
+    """Return the version of an installed package, or nothing; `importlib.metadata` is asked where no folder says it."""
+    start = f"{name.replace('-', '_')}-"
+    for place in sys.path:
+        try:
+            names = [one for one in os.listdir(place or ".") if one.lower().startswith(start)]  # noqa: PTH208 - as above
+        except OSError:
+            continue
+        for found in names:
+            text = _content(os.path.join(place, found, "METADATA")) if found.endswith(".dist-info") else None  # noqa: PTH118
+            if text is not None and (match := re.search(rb"^Version: *(.+?)\r?$", text, re.MULTILINE)):
+                return match[1].decode("utf-8", "replace")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
 def _content(path: str) -> bytes | None:
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - as above

@@ -119,13 +119,6 @@ def test_printing_alone_makes_no_difference(array, digits):
         assert not any(found.at_least.values())
 
 
-@pytest.mark.parametrize(("times", "passes"), [(1 + 4e-6, True), (1 + 3e-5, False)])
-def test_what_printing_cannot_explain_is_a_difference(times, passes):
-    base = {"maximum": 1.23456, "l2_norm": 4.0}
-    moved = {name: float(f"{value * times:.6g}") for name, value in base.items()}
-    assert (outcome(Statistics(moved), Statistics(base), profile="torch") == "pass") is passes
-
-
 SCALED = {"maximum": 1.0, "minimum": -0.5, "mean": 0.1, "l2_norm": 3.0}
 
 
@@ -218,12 +211,6 @@ def test_tolerances_of_elements_bound_what_is_made_of_them(statistic, share, out
     assert found.at_least["allclose"] == outside
 
 
-@pytest.mark.parametrize("change", [{"maximum": 2.0}, {"zero_count": 9}])
-def test_bits_differ_where_any_number_does(change):
-    right = SCALED | {"zero_count": 10}
-    assert outcome(Statistics(right | change), Statistics(right), profile="bitwise") == "fail"
-
-
 @pytest.mark.parametrize(
     ("classes", "expected"),
     [
@@ -249,30 +236,10 @@ def test_nothing_of_values_in_common_is_undefined(left, right):
     assert outcome(Statistics(left), Statistics(right)) == "undefined"
 
 
-def test_zeros_against_anything_fail_and_no_limit_would_pass():
-    zeros = Statistics(dict.fromkeys(SCALED, 0.0))
-    verdict, _, compared = judged(Statistics(SCALED), zeros)
-    assert verdict.outcome == "fail"
-    assert compared.at_least["relative_euclidean_distance"] == math.inf
-    assert "relative_euclidean_distance" not in verdict.would_pass
-    assert outcome(zeros, zeros) == "pass"
-
-
 @pytest.mark.parametrize(("shape", "expected"), [(0, "warn")])
 def test_of_empty_tensors_nothing_was_compared(shape, expected):
     nothing = Statistics({"maximum": None, "count": 0, "l2_norm": 0})
     assert outcome(nothing, nothing, elements=shape) == expected
-
-
-def test_equal_digests_are_equal_bits_whatever_else_was_saved():
-    left, right = (Statistics({"md5": "a" * 32, **more}) for more in ({}, {"maximum": 1.0}))
-    for profile in ("default", "bitwise"):
-        verdict, _, compared = judged(left, right, profile=profile)
-        assert (verdict.outcome, compared.equal_bits) == ("pass", True)
-    other = Statistics({"md5": "b" * 32})
-    # Different bits and nothing else: of how different they are, nothing is known.
-    assert outcome(left, other) == "undefined"
-    assert outcome(left, other, profile="bitwise") == "fail"
 
 
 DIGESTS = {"md5": 32, "sha1": 40, "blake2b": 32, "xxh3_128": 32, "crc32": 8, "xor64": 16, "xor64_wide": 16}

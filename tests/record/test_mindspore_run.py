@@ -19,6 +19,8 @@ from pytest_msdump.capabilities.record.recorder import opened
 from pytest_msdump.core.compare.opening import OpenDump
 from pytest_msdump.core.errors import ConfigError, ProgramError
 
+pytestmark = pytest.mark.usefixtures("temporary")
+
 # Stands for a script that runs a network: dumps as MindSpore would.
 SCRIPT = """
     import json, os, pathlib, sys
@@ -54,14 +56,6 @@ class Nets:
 
 def fails() -> None:
     raise ValueError("the network is wrong")
-
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
 
 
 @pytest.fixture

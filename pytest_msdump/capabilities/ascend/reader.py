@@ -131,7 +131,7 @@ def _is_hashed(name: str) -> bool:
 
 
 def _has_dumps(folder: Folder) -> bool:
-    if any(_is_certain(name) and parse_opdebug(name) is None for name in folder.files):
+    if any(parse_opdebug(name) is None for name in filter(_is_certain, folder.files)):
         return True
     return MAPPING in folder.files and any(map(_is_hashed, folder.files))
 
@@ -139,7 +139,7 @@ def _has_dumps(folder: Folder) -> bool:
 def _has_own_arrays(folder: Folder) -> bool:
     """Whether there are arrays of MindSpore other than those made of dumps that are still beside them."""
     runs = {run_of(parsed) for parsed in map(parse_ascend, folder.files) if parsed}
-    return any(parse_mindspore(name) and not _is_made_of(name, runs) for name in folder.files)
+    return any(not _is_made_of(name, runs) for name in filter(parse_mindspore, folder.files))
 
 
 def _is_made_of(name: str, runs: Container[tuple[object, ...]]) -> bool:

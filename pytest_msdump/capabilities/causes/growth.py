@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite, sqrt
 from typing import Generic, NamedTuple, TypeVar
 
-from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.record import Check, Record
 
 
 class Drift(NamedTuple):
@@ -350,16 +350,16 @@ def _distance(record: Record) -> Drift | None:
     value = record.judged_value(_DISTANCE)
     if not isinstance(value, (int, float)) or not isfinite(value):
         return None
+    check = _check(record, _DISTANCE)
     # What rounding does to the distance, if its limit is a limits file's.
-    bases = [check.base for check in record.checks if check.metric == _DISTANCE and check.level == "fail"]
-    limit, base = _limit(record, _DISTANCE) or None, bases[0] if bases else None
+    limit, base = _bound(check) or None, check.base if check else None
     # Harmless runs reach any score that is within the limit.
     noise = limit if base and limit else _NOISE.get(record.judged_as, 0.0)
     return Drift(float(value), limit, noise, base=base)
 
 
 def _angle(record: Record) -> Drift | None:
-    value, limit = record.judged_value(_COSINE), _limit(record, _COSINE)
+    value, limit = record.judged_value(_COSINE), _bound(_check(record, _COSINE))
     if not isinstance(value, (int, float)) or not isfinite(value) or limit is None:
         return None
     error, bound = (sqrt(max(2 * (1 - cosine), 0)) for cosine in (value, limit))
@@ -368,18 +368,25 @@ def _angle(record: Record) -> Drift | None:
 
 def _against_golden(record: Record, distance: Drift | None) -> Drift | None:
     """Return the distance with the limit that a ratio of errors against golden sets; one run's error is rounding."""
-    for metric in _RATIOS:
-        if (limit := _limit(record, metric)) and distance and distance.error:
-            value = record.judged_value(metric)
+    if distance is None or not distance.error:
+        return None
+    for check in record.checks:
+        if check.metric in _RATIOS and check.level == "fail" and (limit := _bound(check)):
+            value = record.judged_value(check.metric)
             if isinstance(value, (int, float)) and value > 0:
                 rounding = distance.error / value
                 return Drift(distance.error, rounding * limit, rounding)
     return None
 
 
-def _limit(record: Record, metric: str) -> float | None:
-    """Return the limit beyond which a metric fails; one that leaves no room is none."""
+def _check(record: Record, metric: str) -> Check | None:
+    """Return how a metric met the limit beyond which it fails."""
     for check in record.checks:
         if check.metric == metric and check.level == "fail":
-            return check.limit if check.limit is not None and isfinite(check.limit) else None
+            return check
     return None
+
+
+def _bound(check: Check | None) -> float | None:
+    """Return the bound of a limit; one that leaves no room is none."""
+    return None if check is None or check.limit is None or not isfinite(check.limit) else check.limit

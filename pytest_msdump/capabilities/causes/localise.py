@@ -357,7 +357,7 @@ def _take_back_doubtful_causes(parts: Iterable[_Part]) -> None:
         for run in failing:
             if part.inputs_of(run) == {"passes"}:
                 # A collective's other inputs are those of the other ranks.
-                peers = (other for other in parts if replace(other.group.at, rank=rank) == part.group.at)
+                peers = (other for other in parts if other.group.at._replace(rank=rank) == part.group.at)
                 if part.reads_other_ranks(run) and any("fails" in other.inputs_of(run) for other in peers):
                     part.roles[run] = Role("unknown", why="ranks")
             elif part.follows_failing_pass(run) or (rank in failing_before and part.may_inherit_from_before(run)):

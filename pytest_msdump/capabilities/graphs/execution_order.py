@@ -72,7 +72,7 @@ def find_orders(root: Path) -> Mapping[GraphId, Path]:
         for name in names_in(folder):
             match = _FILE.fullmatch(name)
             if match and (folder / name).exists():
-                found.setdefault(replace(at, graph=int(match[1])), folder / name)
+                found.setdefault(at._replace(graph=int(match[1])), folder / name)
     return found
 
 
@@ -208,8 +208,8 @@ def _named(ref: TensorRef, order: _Order) -> TensorRef:
     true_names = order.true_names.get(ref.key.op.name, frozenset())
     if not _is_named(ref, order) or len(true_names) != 1:
         return ref
-    op = replace(ref.key.op, true_name=next(iter(true_names)))
-    return replace(ref, key=replace(ref.key, op=op))
+    op = ref.key.op._replace(true_name=next(iter(true_names)))
+    return replace(ref, key=ref.key._replace(op=op))
 
 
 def _collisions(members: Iterable[TensorRef], order: _Order) -> Iterator[str]:
@@ -289,7 +289,7 @@ def find_irs(root: Path) -> Mapping[Coordinates, Path]:
             match = GRAPH_NAME.fullmatch(name)
             if match:
                 # `.ir` comes before `.pb`.
-                found.setdefault(replace(at, graph=int(match["graph"])), folder / name)
+                found.setdefault(at._replace(graph=int(match["graph"])), folder / name)
     return found
 
 

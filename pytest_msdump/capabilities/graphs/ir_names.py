@@ -135,14 +135,14 @@ class _GraphFacts(NamedTuple):
         op = ref.key.op
         if op.op_type == PARAMETER:
             name = op.true_name or self.parameters.get(op.name)
-            return replace(ref, key=replace(ref.key, op=replace(op, true_name=name))) if name else ref
+            return replace(ref, key=ref.key._replace(op=op._replace(true_name=name))) if name else ref
         known = self.operators.get((op.name, op.op_type))
         if known is None:
             return ref
         operator = known.operator
         # An execution order found its name by the file's number, which the graph may give to another.
         name = operator.name if _is_renumbered(op.name, operator) else op.true_name
-        key = replace(ref.key, op=replace(op, true_name=name or operator.name))
+        key = ref.key._replace(op=op._replace(true_name=name or operator.name))
         line = next(iter(user_frames(operator)), None)
         if self.order is not None:
             place = self.order.get(operator.name, ref.place)

@@ -231,7 +231,7 @@ class SglangDumperReader(_HookReader):
 
 
 def _of_any_rank(key: TensorKey) -> TensorKey:
-    return replace(key, op=replace(key.op, at=replace(key.op.at, rank=None)))
+    return key._replace(op=key.op._replace(at=key.op.at._replace(rank=None)))
 
 
 def _dims(meta: Mapping[Any, Any]) -> str:

@@ -26,11 +26,10 @@ from pytest_msdump.core.model.report import Report, UnmatchedTensor
 from pytest_msdump.core.model.tensor import COORDINATES, SourceFrame
 from pytest_msdump.core.report.base import ReportKind
 from pytest_msdump.core.report.coverage import coverage_problems, sentence_on_unseen
-from pytest_msdump.core.report.json_forms import encode
 from pytest_msdump.core.report.json_report import MISSING, UNMATCHED, head_json
 from pytest_msdump.core.report.record_json import to_json
 from pytest_msdump.core.storage.files import write_file
-from pytest_msdump.core.text import Message, Phrases, say
+from pytest_msdump.core.text import Message, Phrases, encode, say
 from pytest_msdump.core.text.message import LANGUAGES
 
 # For the eye; results.json has all digits.

@@ -24,10 +24,9 @@ from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import printed_json, terminal_lines
 from pytest_msdump.core.model.dump import Dump, Edge, KernelArguments, Operator
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, SourceFrame, TensorRef, TensorSpec
-from pytest_msdump.core.report.json_forms import encode
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
-from pytest_msdump.core.text import say
+from pytest_msdump.core.text import encode, say
 
 
 def survey_entry(found: Survey) -> dict[str, Any]:

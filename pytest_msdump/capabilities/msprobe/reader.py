@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -429,5 +428,5 @@ def _keyed(tensors: Sequence[SavedTensor], at: Coordinates) -> Iterator[tuple[Sa
         places[one.call, one.part] += 1
         occurrence = arrived.get((one.call.name, one.call.number), 0) if one.call.way == "backward" else one.call.number
         mangled = mangle(name)
-        op = OpKey(mangled, replace(at, occurrence=occurrence), op_type, name if name != mangled else None)
+        op = OpKey(mangled, at._replace(occurrence=occurrence), op_type, name if name != mangled else None)
         yield one, TensorKey(op, io, slot)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import MISSING, asdict, fields
 from math import prod
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -21,47 +18,27 @@ import numpy.typing as npt
 
 from pytest_msdump.core.dtypes.arrays import array_to_save
 from pytest_msdump.core.dumps.file_names import number
+from pytest_msdump.core.dumps.manifest import ENTRY, MANIFEST
 from pytest_msdump.core.model.dump import (
     JOURNAL_FILE,
     MANIFEST_FILE,
     DistributedRank,
-    Edge,
     Manifest,
-    Operator,
     TensorEntry,
 )
 from pytest_msdump.core.storage.files import naming, write_atomic
 from pytest_msdump.metrics.statistics import order_free_sums
 
-_FIELDS = tuple(one.name for one in fields(TensorEntry))
-# What an entry means where it does not say; such values are left out.
-_DEFAULTS: dict[str, Any] = {
-    one.name: {} if one.default is MISSING else one.default for one in fields(TensorEntry) if one.name != "op"
-}
-
 
 def write_manifest(directory: Path, manifest: Manifest) -> Path:
     """Write `manifest` into `directory`, whole or not at all."""
-    values = {one.name: getattr(manifest, one.name) for one in fields(manifest)}
-    if manifest.distributed is None:
-        del values["distributed"]
-    else:
-        values["distributed"] = asdict(manifest.distributed)
-    if manifest.perturbation is None:
-        del values["perturbation"]
-    if manifest.outputs:
-        values["outputs"] = [one._asdict() for one in manifest.outputs]
-    else:
-        del values["outputs"]
-    values["tensors"] = {name: _written(entry) for name, entry in manifest.tensors.items()}
-    values["graph"] = [call for iteration, made in manifest.graph.items() for call in _calls(iteration, made)]
-    text = json.dumps(values, indent=1, sort_keys=False, ensure_ascii=False)
+    text = json.dumps(MANIFEST.write(manifest), indent=1, ensure_ascii=False)
     return write_atomic(directory / MANIFEST_FILE, text.encode("utf-8", "backslashreplace"))
 
 
 def add_to_journal(directory: Path, file: str, entry: TensorEntry) -> None:
     """Append one file to the journal of a recording, at a cost that does not depend on how many there are."""
-    line = json.dumps({"file": file, **_written(entry)}) + "\n"
+    line = json.dumps({"file": file, **ENTRY.write(entry)}) + "\n"
     with (directory / JOURNAL_FILE).open("ab", buffering=0) as stream:
         stream.write(line.encode("ascii"))
 
@@ -77,41 +54,6 @@ def marked_incomplete(directory: Path) -> Iterator[None]:
     # The program may have removed its folder, or made it anew.
     with naming(journal, "cannot be removed"), suppress(FileNotFoundError, NotADirectoryError):
         journal.unlink()
-
-
-def _written(entry: TensorEntry) -> dict[str, Any]:
-    """Return what is written of an entry."""
-    found = {name: value for name in _FIELDS if (value := getattr(entry, name)) != _DEFAULTS.get(name, ...)}
-    if entry.statistics:
-        # JSON has no NaN and no infinity.
-        found["statistics"] = {
-            name: value if not isinstance(value, float) or math.isfinite(value) else str(value)
-            for name, value in entry.statistics.items()
-        }
-    return found
-
-
-def _calls(iteration: int, calls: Sequence[Operator]) -> Iterator[dict[str, Any]]:
-    """Yield the calls of one iteration; an edge says which call it means where there were several."""
-    times = Counter(call.name for call in calls)
-
-    def source(edge: Edge | None) -> Sequence[str | int] | None:
-        if edge is None:
-            return None
-        has_several = times[edge.producer] > 1
-        return (edge.producer, edge.slot, edge.occurrence or 0) if has_several else (edge.producer, edge.slot)
-
-    for call in calls:
-        own = {
-            "type": call.op_type,
-            "occurrence": call.occurrence,
-            "iteration": iteration,
-            "inside": call.inside,
-            "scope": call.scope,
-            "returns_inner": call.returns_inner,
-        }
-        known = {name: value for name, value in own.items() if value}
-        yield {"name": call.name, **known, "inputs": [source(edge) for edge in call.inputs]}
 
 
 _BLOCK_ELEMENTS = 2**18

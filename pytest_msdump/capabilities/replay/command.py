@@ -22,7 +22,6 @@ from pytest_msdump.core.escape import printed_json
 from pytest_msdump.core.model.describe import distinct_texts, frame_lines, index_text, where_text, wrapped
 from pytest_msdump.core.model.tensor import COORDINATES, OpKey
 from pytest_msdump.core.report.coverage import percent
-from pytest_msdump.core.report.json_forms import encode
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.report.tables import titled
 from pytest_msdump.core.settings.options import (
@@ -36,7 +35,7 @@ from pytest_msdump.core.settings.options import (
 )
 from pytest_msdump.core.storage.files import make_directory
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.core.text import Phrases, say
+from pytest_msdump.core.text import Phrases, encode, say
 
 _MOST_SHOWN = 20
 

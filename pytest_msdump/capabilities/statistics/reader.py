@@ -477,4 +477,4 @@ def _time(ref: TensorRef) -> int:
 
 def _identity(ref: TensorRef) -> _Identity:
     op = ref.key.op
-    return (op.name, op.op_type, replace(op.at, occurrence=None), ref.key.io, ref.key.slot)
+    return (op.name, op.op_type, op.at._replace(occurrence=None), ref.key.io, ref.key.slot)
