@@ -155,7 +155,7 @@ def in_counted_order(builder: DumpBuilder, refs: Sequence[TensorRef]) -> Dump | 
         counted, op = names[ref.source.name], ref.key.op
         if counted is not None:
             name = op.name.replace(Path(ref.source.name).stem, counted.name, 1)
-            key = replace(ref.key, op=replace(op, name=name))
+            key = ref.key._replace(op=op._replace(name=name))
             renamed.append(replace(ref, key=key, source=replace(ref.source, timestamp=counted.number)))
     example = min(names)
     builder.note(say(Message("note_counted", {"n": len(names), "example": example})))
