@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump import cli
-from pytest_msdump.capabilities.diagnosis.kinds import DIAGNOSES
+from pytest_msdump.capabilities.diagnosis.text import DIAGNOSES
 from pytest_msdump.cli import compare
 from pytest_msdump.cli.output import add_language
 from pytest_msdump.core import errors
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.facts.profiles import PROFILES
-from pytest_msdump.core.report.json_forms import Form
+from pytest_msdump.core.forms import Form
 from pytest_msdump.core.report.json_report import FORM
 from pytest_msdump.core.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, Option
 from pytest_msdump.core.suite import read_toml
-from pytest_msdump.core.text.catalogue import catalogue
 from pytest_msdump.core.text.findings import CAUSES, FINDINGS
+from pytest_msdump.core.text.phrases import catalogue
 from pytest_msdump.core.text.unmatched import UNMATCHED
 from pytest_msdump.plugin.hooks import MARKERS
 

@@ -14,7 +14,7 @@ from pytest_msdump.core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from pytest_msdump.assertions import assert_close, assert_dumps_close, assert_replay, compare
     from pytest_msdump.capabilities.elements.write_pair import write_detail
-    from pytest_msdump.capabilities.overflow.assertion import assert_no_overflow
+    from pytest_msdump.capabilities.overflow.device import assert_no_overflow
     from pytest_msdump.core.compare.opening import OpenDump, open_dump
 
 __all__ = [
@@ -32,7 +32,7 @@ _HOMES = {
     "OpenDump": "pytest_msdump.core.compare.opening",
     "assert_close": "pytest_msdump.assertions",
     "assert_dumps_close": "pytest_msdump.assertions",
-    "assert_no_overflow": "pytest_msdump.capabilities.overflow.assertion",
+    "assert_no_overflow": "pytest_msdump.capabilities.overflow.device",
     "assert_replay": "pytest_msdump.assertions",
     "compare": "pytest_msdump.assertions",
     "open_dump": "pytest_msdump.core.compare.opening",

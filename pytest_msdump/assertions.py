@@ -272,7 +272,7 @@ def _side(given: Any) -> Path | str:
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "assert_no_overflow": "pytest_msdump.capabilities.overflow.assertion",
+        "assert_no_overflow": "pytest_msdump.capabilities.overflow.device",
         "assert_unsuspicious": "pytest_msdump.capabilities.inspect.assertion",
     },
 )

@@ -29,7 +29,7 @@ class Difference(NamedTuple):
 
 
 D = Difference
-# The titles of the sections are anchors that diagnoses point to (`capabilities.diagnosis.kinds.DEFAULTS`).
+# The titles of the sections are anchors that diagnoses point to (`capabilities.diagnosis.text.DEFAULTS`).
 SECTIONS: dict[tuple[str, str], tuple[Difference, ...]] = {
     ("Activations", "激活函数"): (
         D("LeakyReLU: slope", "LeakyReLU：负半轴斜率", "nn.LeakyReLU()", "0.01", "nn.LeakyReLU()", "0.2",

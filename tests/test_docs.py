@@ -231,10 +231,10 @@ def test_every_key_of_a_suite_file_is_documented() -> None:
     metrics = {*METRICS, *(fact.short for fact in METRICS.values())}
     keys = {
         *suite_keys._file_keys(name, ROOT),
-        *suite_keys._ENTRY_KEYS,
-        *suite_keys._SIDE_KEYS,
-        *suite_keys._RULE_KEYS.keys() - metrics,
-        *suite_keys._DRIFT_KEYS.keys() - metrics,
+        *suite_keys._ENTRY.keys,
+        *suite_keys._SIDE.keys,
+        *suite_keys._RULE.keys.keys() - metrics,
+        *suite_keys._DRIFT.keys.keys() - metrics,
     }
     assert [key for key in sorted(keys) if f"`{key}`" not in text] == []
 

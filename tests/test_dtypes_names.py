@@ -12,17 +12,6 @@ from pytest_msdump.core.errors import ConfigError
 
 
 @pytest.mark.parametrize(
-    "written",
-    [
-        *[f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)],
-        *["Bool", "Float16", "Float32", "Float64", "BFloat16", "Complex64", "Complex128"],
-    ],
-)
-def test_mindspores_camel_case_is_known(written):
-    assert canonical(written) == written.lower()
-
-
-@pytest.mark.parametrize(
     ("written", "name"),
     [
         ("half", "float16"),

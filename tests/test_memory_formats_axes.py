@@ -11,30 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.errors import ConfigError, TensorShapeError
 from pytest_msdump.core.layouts.axes import FORMATS, explain_shapes, meet
-from pytest_msdump.core.model.tensor import TensorSpec, Transform
+from pytest_msdump.core.model.tensor import Transform
 from pytest_msdump.core.text import say
 
 
-class ArrayView:
-    """A view over an array in memory."""
-
-    def __init__(self, array):
-        self.array = array
-        self.closed = False
-        self.shape, self.size, self.dtype = array.shape, array.size, array.dtype.name
-        self.spec = TensorSpec(self.dtype, self.shape, None, self.shape)
-
-    def read(self, start, stop):
-        return self.array.ravel()[start:stop]
-
-    def blocks(self, block_elements):
-        for start in range(0, self.size, block_elements):
-            yield self.read(start, min(start + block_elements, self.size))
-
-    def permuted(self, axes):
-        return ArrayView(self.array.transpose(axes))
+class Closing(ArrayView):
+    closed = False
 
     def close(self):
         self.closed = True
@@ -107,7 +92,7 @@ def test_transpose_of_a_scalar_is_refused():
 
 
 def test_reshape_keeps_values_and_takes_the_lefts_shape():
-    left_view, right_view = ArrayView(numbered(3, 4)), ArrayView(numbered(2, 6))
+    left_view, right_view = ArrayView(numbered(3, 4)), Closing(numbered(2, 6))
     _, right = meet(left_view, right_view, Transform(reshape=True))
     assert (right.shape, right.size, right.dtype) == ((3, 4), 12, "int64")
     assert right.spec == replace(right_view.spec, logical_shape=(3, 4))

@@ -32,13 +32,13 @@ REPORTS = {
 
 COMMANDS = {
     "compare": ("pytest_msdump.cli.compare", "compare two dumps or two tensor files", "init"),
-    "check": ("pytest_msdump.cli.check", "judge a saved result again, without the data", "match"),
+    "check": ("pytest_msdump.cli.check", "judge a saved result again, without the data", "inspect"),
     "accept": (
         "pytest_msdump.cli.accept",
         "accept failures of a run until a day, as known drifts of its suite file",
         "check",
     ),
-    "report": ("pytest_msdump.cli.report", "write the page, or another report, from a saved result", "replay"),
+    "report": ("pytest_msdump.cli.report", "write the page, or another report, from a saved result", "rename"),
 }
 
 COMPARE_OPTIONS = {

@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 
 GROUP = "pytest_msdump.capabilities"
 _ROWS = "hooks"
-# Rooms that have no folder among the capabilities yet lie in the package itself, beside the core and the drivers.
-_PACKAGES = ("pytest_msdump", GROUP)
-_OTHERS = frozenset({"core", "plugin"})
 # What is measured and judged, and what clears: of this package alone.
 _OWN_STAGES = frozenset({"road", "measured", "estimated", "excused"})
 
@@ -79,8 +76,7 @@ class Step(NamedTuple):
 @cache
 def capabilities() -> tuple[Capability, ...]:
     """Return all capabilities, each after those that it needs, otherwise by name."""
-    named = [one for package in _PACKAGES for one in registry.folders_with(package, _ROWS) if one[0] not in _OTHERS]
-    rows = {name: registry.literal_rows(module) for name, module in named}
+    rows = {name: registry.literal_rows(module) for name, module in registry.folders_with(GROUP, _ROWS)}
     rows |= {point.name: vars(point.load()) for point in registry.entry_points_of(GROUP)}
     return tuple(Capability(name, rows[name]) for name in ordered(rows))
 

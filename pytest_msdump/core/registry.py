@@ -1,7 +1,4 @@
-"""Finds what is in a room by looking into its folder, at call time. Nothing is registered by hand.
-
-A dump format, metric, converter or report is one file; entry points of the same names let other packages add theirs.
-"""
+"""Finds folders of a package that have a module of a name, and what other packages name as entry points."""
 
 from __future__ import annotations
 
@@ -23,64 +20,6 @@ _SUFFIXES = tuple(all_suffixes())
 
 # How names of directories of an installed package end, in any case.
 _INSTALLED = (".dist-info", "egg-info")
-
-
-def load(room: str, base: str) -> dict[str, Any]:
-    """Return one instance of every concrete subclass of ``<room>.base.<base>`` of the core, by its `name`.
-
-    This package's own come in alphabetical order of their modules, then those of other packages, from the entry-point
-    group ``pytest_msdump.<room>``.
-    """
-    parent = _parent(room, base)
-    found: dict[str, Any] = {}
-    for name, package in sorted((name, place) for place in _packages(room) for name in _modules_with(place, base)):
-        found |= {member.name: member() for member in _leaves(f"{package}.{name}", parent)}
-    for entry_point in entry_points_of(f"pytest_msdump.{room}"):
-        member = entry_point.load()
-        if _is_leaf(member, parent):
-            found[member.name] = member()
-    return found
-
-
-def find(room: str, base: str, name: str) -> Any:
-    """Return the instance that `load` has by this name; KeyError where there is none.
-
-    Only the module of that name, but for dashes, is loaded, where there is one.
-    """
-    own = name.replace("-", "_")
-    for package in _packages(room):
-        if own in _modules_of(import_module(package)):
-            for member in _leaves(f"{package}.{own}", _parent(room, base)):
-                if member.name == name:
-                    return member()
-    return load(room, base)[name]
-
-
-def _packages(room: str) -> tuple[str, str]:
-    """Return where modules of a room lie: in the core, and beside it where a capability has no folder yet."""
-    return f"pytest_msdump.core.{room}", f"pytest_msdump.{room}"
-
-
-def _parent(room: str, base: str) -> type:
-    return cast("type", getattr(import_module(f"pytest_msdump.core.{room}.base"), base))
-
-
-def _leaves(module: str, parent: type) -> Iterator[Any]:
-    """Name the concrete classes of the wanted kind that a module defines."""
-    loaded = import_module(module)
-    return (item for item in vars(loaded).values() if _is_leaf(item, parent) and item.__module__ == loaded.__name__)
-
-
-def _modules_with(package: str, base: str) -> Iterator[str]:
-    """Name the modules of a room that may have a class whose base is called so, or ends so, as `AscendReader` does.
-
-    Many others are there to open what these list, and load numpy. Of a module without a text nothing is known.
-    """
-    naming = re.compile(rf"^class \w+\([^:]*{base}\b".encode(), re.MULTILINE)
-    for name, place in _modules_of(import_module(package)).items():
-        text = _content(os.path.join(place, f"{name}.py"))  # noqa: PTH118 - of a text, and there are many
-        if text is None or naming.search(text):
-            yield name
 
 
 def _modules_of(package: ModuleType) -> dict[str, str]:
@@ -173,15 +112,29 @@ def _may_be_named(group: str) -> bool:
     return False
 
 
+def installed_version(name: str) -> str:
+    """Return the version of an installed package, or nothing; `importlib.metadata` is asked where no folder says it."""
+    start = f"{name.replace('-', '_')}-"
+    for place in sys.path:
+        try:
+            names = [one for one in os.listdir(place or ".") if one.lower().startswith(start)]  # noqa: PTH208 - as above
+        except OSError:
+            continue
+        for found in names:
+            text = _content(os.path.join(place, found, "METADATA")) if found.endswith(".dist-info") else None  # noqa: PTH118
+            if text is not None and (match := re.search(rb"^Version: *(.+?)\r?$", text, re.MULTILINE)):
+                return match[1].decode("utf-8", "replace")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
 def _content(path: str) -> bytes | None:
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - as above
             return file.read()
     except OSError:
         return None
-
-
-def _is_leaf(member: object, parent: type) -> bool:
-    """Whether this is a concrete class of the wanted kind."""
-    # Python 3.10 calls `dict[str, int]` a class, but cannot ask whose subclass it is.
-    return parent in getattr(member, "__mro__", ()) and not getattr(member, "__abstractmethods__", ())

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from pytest_msdump.core import ports
 from pytest_msdump.core.compare.comparing import Comparer, comparer_of
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.compare.user_code import Watch
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.tensor import Pair
-from pytest_msdump.core.ports import offered
-from pytest_msdump.core.processes import Workers
 from pytest_msdump.core.report.build import with_arguments
 from pytest_msdump.core.storage.locations import RemotePath
 from pytest_msdump.core.text import ENGLISH
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.processes import Workers
 
 # Small pairs travel together. More of them at once would save no time.
 _MOST_TOGETHER = 64
@@ -28,14 +30,14 @@ def records_of(
     """Compare every pair, on the workers of a Dask `scheduler` where its address is given."""
     numbers = range(len(plan.pairing.pairs))
     if scheduler is not None:
-        workers = offered("scheduler")
+        workers = ports.offered("scheduler")
         with workers.connected(scheduler) as client:
             cluster = workers.Cluster(plan, client, scheduler)
             found = watch(cluster.records(numbers), "pairs", len(numbers))
             return {number: with_arguments(plan, number, record) for number, record in found}, tuple(cluster.notes)
     cache, is_kept = None, keeps_records(plan)
     if is_kept:
-        cache = offered("cache").open_cache(plan, offered("cache").cache_folder(Path.cwd()), explains=True)
+        cache = ports.offered("cache").open_cache(plan, ports.offered("cache").cache_folder(Path.cwd()), explains=True)
     records: dict[int, Record] = {}
     notes: tuple[str, ...] = ()
     with closing(Runner(plan, numbers, jobs=plan.suite.options["jobs"], cache=cache, explains=is_kept)) as runner:
@@ -134,7 +136,7 @@ class Runner:
             self._done = {number: cached for number, cached in found.items() if cached is not None}
             order = [number for number in order if number not in self._done]
         if is_parallel and len(order) > 1:
-            self._workers = Workers(
+            self._workers = ports.load("pytest_msdump.core.processes:Workers")(
                 self._comparer.compare,
                 (plan.pairing.pairs[number] for number in order),
                 jobs=min(jobs, len(order)),

@@ -10,8 +10,8 @@ from _pytest.junitxml import xml_key
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.report.coverage import first_failing
-from pytest_msdump.core.report.json_forms import encode
 from pytest_msdump.core.report.shown import with_causes_first
+from pytest_msdump.core.text import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

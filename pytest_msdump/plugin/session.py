@@ -20,9 +20,8 @@ from pytest_msdump.core.model.record import Local, Record
 from pytest_msdump.core.model.report import ReplayShare, Report
 from pytest_msdump.core.model.spellings import as_filed, typed_addresses
 from pytest_msdump.core.ports import offered
-from pytest_msdump.core.report.json_forms import LOCAL
 from pytest_msdump.core.report.progress import Progress
-from pytest_msdump.core.report.record_json import from_json, to_json
+from pytest_msdump.core.report.record_json import LOCAL, from_json, to_json
 from pytest_msdump.core.report.shown import with_causes_first
 from pytest_msdump.core.settings.options import option_values, option_words
 from pytest_msdump.hooks import hooks_of
@@ -86,7 +85,8 @@ class Gate:
         # The controller replays it for all workers.
         sent = json.loads(getattr(config, "workerinput", {}).get("msdump_local", "{}"))
         self._local: dict[str, Mapping[int, Local]] = {
-            digest: {int(number): LOCAL.read(one) for number, one in local.items()} for digest, local in sent.items()
+            digest: {int(number): LOCAL.read(one, "") for number, one in local.items()}
+            for digest, local in sent.items()
         }
         self._language: str | None = None
         # Names of items of the own suite that were typed as ids.

@@ -8,7 +8,7 @@ from pytest_msdump.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pytest_msdump.capabilities.record.caffe import from_caffe
-    from pytest_msdump.capabilities.record.ranks import this_rank
+    from pytest_msdump.capabilities.record.manifest import this_rank
     from pytest_msdump.capabilities.record.recorder import Recorder
     from pytest_msdump.capabilities.record.reference import keep_reference
     from pytest_msdump.capabilities.record.variation import Control, Perturbation
@@ -44,7 +44,7 @@ _HOMES = {
     "load_weights": "pytest_msdump.capabilities.weights.weights",
     "read_weights": "pytest_msdump.capabilities.weights.weights",
     "save_weights": "pytest_msdump.capabilities.weights.weights",
-    "this_rank": "pytest_msdump.capabilities.record.ranks",
+    "this_rank": "pytest_msdump.capabilities.record.manifest",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

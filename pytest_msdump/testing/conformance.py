@@ -11,6 +11,7 @@ import io
 import os
 import pickle
 import shutil
+import tracemalloc
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,6 +40,8 @@ __all__ = ["OperatorConformance", "ReaderConformance", "ReportConformance"]
 __getattr__, __dir__ = lazy_names(__name__, {"OperatorConformance": "pytest_msdump.capabilities.replay.conformance"})
 
 _T = TypeVar("_T")
+# What reading a damaged file may take beside what the file itself takes.
+_BOUND_BYTES = 64 * 2**20
 
 
 class ReaderConformance(ABC):
@@ -124,7 +127,8 @@ class ReaderConformance(ABC):
     def test_every_file_is_accounted_for(self, reader: Reader, dump_root: Path) -> None:
         """A file is a tensor, one of an older run, a known side file, or unexplained. Nothing is dropped in silence."""
         dump = reader.index(dump_root)
-        explained = {ref.source.path for ref in _all_refs(dump)} | {dump_root / path for path in dump.unexplained}
+        explained = {path for ref in _all_refs(dump) for path in _files_of(ref)}
+        explained |= {dump_root / path for path in dump.unexplained}
         files = [dump_root] if dump_root.is_file() else sorted(filter(Path.is_file, dump_root.rglob("*")))
         missed = [path for path in files if path not in explained]
         assert all(self.is_side_file(path.relative_to(dump_root)) for path in missed), missed
@@ -162,11 +166,12 @@ class ReaderConformance(ABC):
     def test_a_byte_that_is_changed_anywhere_gives_a_tensor_or_one_line(
         self, reader: Reader, dump_root: Path, tmp_path: Path
     ) -> None:
-        """No other error than one of this package comes of a damaged file."""
+        """No other error than one of this package comes of a damaged file, and no number in it takes much memory."""
         dump = _Damaged(reader, dump_root, tmp_path)
         for place in dump.places:
             for value in (255, dump.whole[place] ^ 1):
                 dump.told(dump.whole[:place] + bytes([value]) + dump.whole[place + 1 :])
+        assert dump.peak_bytes <= _BOUND_BYTES + 16 * len(dump.whole)
 
     def test_index_is_picklable(self, reader: Reader, dump_root: Path) -> None:
         """Dumps travel between the processes of a parallel run."""
@@ -242,6 +247,11 @@ def _all_refs(dump: Dump) -> Iterator[TensorRef]:
     yield from dump.older
 
 
+def _files_of(ref: TensorRef) -> tuple[Path, ...]:
+    """The files of a tensor: of one that was saved in slices, all of them."""
+    return ref.source.path, *ref.source.pieces
+
+
 class _Damaged:
     """A copy of a dump whose shortest tensor file can be given another content."""
 
@@ -249,7 +259,7 @@ class _Damaged:
         self.reader, self.root = reader, folder / "damaged" / root.name
         self.root.parent.mkdir()
         shutil.copy(root, self.root) if root.is_file() else shutil.copytree(root, self.root)
-        files = {ref.source.path for ref in reader.index(self.root).refs}
+        files = {path for ref in reader.index(self.root).refs for path in _files_of(ref)}
         self.file = min(files, key=lambda path: (path.stat().st_size, path))
         self.file.chmod(0o600)
         self.whole = self.file.read_bytes()
@@ -257,14 +267,16 @@ class _Damaged:
         size, most = len(self.whole), 64
         spread = np.linspace(0, size - 1, most // 2).astype(int).tolist()
         self.places = range(size) if size <= most else sorted({*range(most // 2), *spread})
+        self.peak_bytes = 0
         self.before = self.told(self.whole)
 
     def told(self, content: bytes) -> dict[str, tuple[object, ...]]:
-        """Return what the tensors hold, by their keys; those that are refused in a line are left out."""
+        """Return what the tensors of the file hold, by their keys; those that are refused in a line are left out."""
         self.file.write_bytes(content)
         told: dict[str, tuple[object, ...]] = {}
         for ref in self._unless_refused(lambda: self.reader.index(self.root).refs) or ():
-            held = self._unless_refused(functools.partial(self._held, ref))
+            of_file = self.file in _files_of(ref)
+            held = self._unless_refused(functools.partial(self._held, ref)) if of_file else None
             if held is not None:
                 told[str(ref.key)] = held
         return told
@@ -273,11 +285,16 @@ class _Damaged:
         return all(self.before[key] == held for key, held in self.told(content).items() if key in self.before)
 
     def _held(self, ref: TensorRef) -> tuple[object, ...]:
-        view = self.reader.open(ref)
+        tracemalloc.start()
         try:
-            return view.dtype, view.shape, view.read(0, view.size).tobytes()
+            view = self.reader.open(ref)
+            try:
+                return view.dtype, view.shape, view.read(0, view.size).tobytes()
+            finally:
+                view.close()
         finally:
-            view.close()
+            self.peak_bytes = max(self.peak_bytes, tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
 
     @staticmethod
     def _unless_refused(call: Callable[[], _T]) -> _T | None:

@@ -11,8 +11,7 @@ from report.big_results import NAMES, results
 from pytest_msdump.capabilities.html.page import page
 from pytest_msdump.core.model.record import Local, ReportedTensor
 from pytest_msdump.core.model.report import Coverage, Report, SideInfo, SuggestedPartner, UnmatchedTensor
-from pytest_msdump.core.report.json_forms import LOCAL
-from pytest_msdump.core.report.record_json import from_json
+from pytest_msdump.core.report.record_json import LOCAL, from_json
 from pytest_msdump.core.text import Message, say
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")

@@ -188,38 +188,6 @@ def test_a_saved_result_without_its_failing_tensors_does_not_pass(
     assert main(["check", str(file), "--profile", "ascend"]) == 4
 
 
-@pytest.mark.parametrize(
-    ("damage", "told"),
-    [
-        ({"missing": [{"left": "a"}]}, "missing[0]: 'right' is missing"),
-        ({"missing": ["a"]}, "missing[0]: expected a JSON object"),
-        ({"unmatched": [{}]}, "unmatched[0]: 'side' is missing"),
-        ({"left": {"directory": 5}}, "left: 'reader' is missing"),
-        ({"coverage": {}}, "coverage: "),
-    ],
-    ids=lambda value: json.dumps(value),
-)
-def test_a_saved_result_that_was_damaged_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: dict, told: str
-) -> None:
-    file, results = saved(tmp_path)
-    write(file, json.dumps(results | damage))
-    assert main(["check", str(file)]) == 4
-    assert told in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("key", ["order", "left", "right", "findings", "checks", "worst", "elements"])
-def test_a_saved_record_that_was_damaged_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str
-) -> None:
-    file, results = saved(tmp_path)
-    for record in results["tensors"]:
-        record[key] = "x"
-    write(file, json.dumps(results))
-    assert main(["check", str(file)]) == 4
-    assert f"tensors[0].{key}: expected a" in capsys.readouterr().err
-
-
 def test_identical_is_said_only_when_nothing_is_left_over(tmp_path: Path) -> None:
     trial = lenet(tmp_path, "name")
     assert "the two sides are identical" in by_command(trial).text

@@ -9,8 +9,7 @@ import pytest
 from campaign import oracle
 from kernels import EACH
 
-from pytest_msdump.core.metrics import measure as loop
-from pytest_msdump.core.metrics import numpy_kernel as numpy_kernel
+from pytest_msdump.core.metrics import exact_moments, numpy_kernel
 
 
 @pytest.mark.parametrize("kernel", EACH)
@@ -40,7 +39,7 @@ def test_a_number_that_is_off_by_more_than_a_billionth_is_seen() -> None:
 @pytest.mark.full
 def test_a_kernel_that_rounds_twice_is_seen(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if broken == "means":
-        monkeypatch.setattr(loop, "with_exact_moments", lambda partial, _: partial)
+        monkeypatch.setattr(exact_moments, "with_exact_moments", lambda partial, _: partial)
     else:
         exact = numpy_kernel.differences
         monkeypatch.setattr(

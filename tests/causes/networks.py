@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,23 +99,35 @@ def write(root: Path, ops: list[Op], values: Mapping[str, Array], without: Colle
     order.write_text("\n".join([order.read_text("utf-8").splitlines()[0], *(op.name for op in ops)]) + "\n", "utf-8")
 
 
-def write_ir(root: Path, ops: list[Op]) -> Path:
-    """The graph as MindSpore writes it beside a dump."""
-    numbers = {op.name: number for number, op in enumerate(ops)}
-    tensor = f"<Tensor[Float32], {_SHAPE}>"
-    lines = ["# IR entry: @kernel_graph0", "# Params:", f"%para1_x: {tensor}", "", "subgraph @kernel_graph0() {"]
-    for op in ops:
-        operands = ", ".join(f"%{numbers[feed]}" for feed in op.feeds) or "%para1_x"
-        types = ", ".join([tensor] * max(len(op.feeds), 1))
-        lines += [
-            f"  %{numbers[op.name]}(out) = {op.op_type}({operands})",
+def write_ir(
+    folder: Path, lines: Sequence[str], parameters: Sequence[str] = ("x",), shape: tuple[int, ...] = (2, 3)
+) -> None:
+    """Write the graph of the left side as MindSpore does it beside a dump.
+
+    `lines` hold ``NAME TYPE OPERAND …``; an operand is a parameter or an earlier operator.
+    """
+    known = {name: f"%para{number}_{name}" for number, name in enumerate(parameters, 1)}
+    tensor = f"<Tensor[Float32], {shape}>"
+    text = ["# IR entry: @kernel_graph0", "# Params:", *(f"{known[name]}: {tensor}" for name in parameters)]
+    text += ["", "subgraph @kernel_graph0() {"]
+    for number, line in enumerate(lines):
+        name, op_type, *operands = line.split()
+        types = ", ".join([tensor] * len(operands))
+        text += [
+            f"  %{number}(out) = {op_type}({', '.join(known[operand] for operand in operands)})",
             f"      : ({types}) -> ({tensor})",
-            f"      # Fullname with scope: ({op.name})",
+            f"      # Fullname with scope: (Default/{name})",
         ]
-    path = root / "rank_0" / "graphs" / "ms_output_trace_code_graph_0.ir"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join([*lines, "}", ""]), "utf-8")
-    return path
+        known[name] = f"%{number}"
+    file = folder / "left" / "rank_0" / "graphs" / "ms_output_trace_code_graph_0.ir"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join([*text, "}", ""]), "utf-8")
+
+
+def write_graph(folder: Path, ops: list[Op]) -> None:
+    """Write the graph of the network."""
+    lines = [" ".join([op.name, op.op_type, *(op.feeds or ("x",))]).replace("Default/", "") for op in ops]
+    write_ir(folder, lines, shape=_SHAPE)
 
 
 def write_ge(path: Path, ops: list[Op]) -> Path:

@@ -10,7 +10,7 @@ from numpy.random import default_rng
 
 from pytest_msdump import assert_dumps_close
 from pytest_msdump.capabilities.diagnosis.diagnose import diagnose
-from pytest_msdump.capabilities.diagnosis.kinds import DEFAULTS
+from pytest_msdump.capabilities.diagnosis.text import DEFAULTS
 from pytest_msdump.core.compare.opening import ArrayView
 
 X = default_rng(3).normal(size=(4, 8, 6, 10))

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_msdump.capabilities.diagnosis.claim import Fit, Sides, confidence_of
 from pytest_msdump.capabilities.diagnosis.diagnose import diagnose
-from pytest_msdump.capabilities.diagnosis.kinds import DIAGNOSES
+from pytest_msdump.capabilities.diagnosis.text import DIAGNOSES
 from pytest_msdump.core.compare.opening import ArrayView
 
 X = np.random.default_rng(7).normal(size=(4, 32, 10, 12)).astype(np.float32)

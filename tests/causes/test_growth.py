@@ -12,8 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.capabilities.causes.edges import groups
-from pytest_msdump.capabilities.causes.growth import drift_of, growth, growth_by_graph, growth_by_order
-from pytest_msdump.capabilities.causes.network import Drift, Feed, NetworkNode
+from pytest_msdump.capabilities.causes.growth import (
+    Drift,
+    Feed,
+    NetworkNode,
+    drift_of,
+    growth,
+    growth_by_graph,
+    growth_by_order,
+)
 from pytest_msdump.capabilities.causes.operator_status import TensorStatus, operator_nodes
 from pytest_msdump.capabilities.causes.roles import Role, roles_by_graph, roles_by_order
 from pytest_msdump.core.model.comparison import Comparison, Dominated, Measurement, Nonfinite, Verdict

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from causes.networks import write_ir
 from dump_builder import START, Tensor, write_mindspore
 from plugin.suites import write_suite
+from two_dumps import reported
 
 from pytest_msdump.capabilities.causes.summarised import role_lines
-from pytest_msdump.capabilities.html.content import content
+from pytest_msdump.capabilities.html.page import content
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.record_json import to_json
@@ -24,11 +26,8 @@ GOOD, BAD = np.ones((2, 3), "f4"), np.full((2, 3), 2, "f4")
 
 def records(folder: Path, **options: Any) -> dict[str, dict[str, Any]]:
     """Records by address, with the iteration where there are several."""
-    table = {"left": "left", "right": "right", **options}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
-    report = build_report(planned, compare_plan(planned))
     found: dict[str, dict[str, Any]] = {}
-    for record in report.records:
+    for record in reported(folder, **options).records:
         iteration = f"@{record.left.at.iteration}" if record.left.at.iteration else ""
         found[record.left.address + iteration] = to_json(record)
     return found
@@ -39,26 +38,6 @@ def write_pair(folder: Path, tensors: list[tuple[str, str, str, int, bool]], **w
     for side in ("left", "right"):
         values: list[Tensor] = [(*key, GOOD if is_good or side == "right" else BAD) for *key, is_good in tensors]
         write_mindspore(folder / side, values, **where)
-
-
-def write_ir(folder: Path, lines: list[str], parameters: tuple[str, ...] = ("x",)) -> None:
-    """`lines` hold ``NAME TYPE OPERAND …``; an operand is a parameter or an earlier operator."""
-    known = {name: f"%para{number}_{name}" for number, name in enumerate(parameters, 1)}
-    tensor = "<Tensor[Float32], (2, 3)>"
-    text = ["# IR entry: @kernel_graph0", "# Params:", *(f"{known[name]}: {tensor}" for name in parameters)]
-    text += ["", "subgraph @kernel_graph0() {"]
-    for number, line in enumerate(lines):
-        name, op_type, *operands = line.split()
-        types = ", ".join([tensor] * len(operands))
-        text += [
-            f"  %{number}(out) = {op_type}({', '.join(known[operand] for operand in operands)})",
-            f"      : ({types}) -> ({tensor})",
-            f"      # Fullname with scope: (Default/{name})",
-        ]
-        known[name] = f"%{number}"
-    file = folder / "left" / "rank_0" / "graphs" / "ms_output_trace_code_graph_0.ir"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join([*text, "}", ""]), "utf-8")
 
 
 def outputs(*names: str, bad: tuple[str, ...]) -> list[tuple[str, str, str, int, bool]]:
@@ -216,10 +195,7 @@ def test_what_gathers_from_ranks_that_fail_may_have_got_it_there(tmp_path: Path)
     (tmp_path / "left" / "rank_1" / "graphs").mkdir(parents=True)
     ir = "graphs/ms_output_trace_code_graph_0.ir"
     (tmp_path / "left" / "rank_1" / ir).write_bytes((tmp_path / "left" / "rank_0" / ir).read_bytes())
-    table = {"left": "left", "right": "right"}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
-    report = build_report(planned, compare_plan(planned))
-    told = {(record.left.true_name, record.left.at.rank): record.role for record in report.records}
+    told = {(record.left.true_name, record.left.at.rank): record.role for record in reported(tmp_path).records}
     assert told == {
         ("Default/a", 0): None,
         ("Default/r", 0): "unknown",
@@ -258,9 +234,8 @@ def test_an_operator_whose_outputs_are_equally_far_apart_is_judged_by_either(tmp
 def test_a_later_pass_of_a_loop_may_have_got_it_from_an_earlier_one(tmp_path: Path) -> None:
     write_pair(tmp_path, [*outputs("a", bad=("a",)) * 2, *outputs("b", bad=())])
     write_ir(tmp_path, ["a ReLU x", "b ReLU a"])
-    planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
-    report = build_report(planned, compare_plan(planned))
-    told = {record.left.at.occurrence: record.role for record in report.records if record.verdict.outcome == "fail"}
+    failing = [record for record in reported(tmp_path).records if record.verdict.outcome == "fail"]
+    told = {record.left.at.occurrence: record.role for record in failing}
     assert told == {0: "cause", 1: "unknown"}
 
 
@@ -303,8 +278,7 @@ def test_a_saved_report_with_broken_roles_is_refused(tmp_path: Path, change: dic
     from pytest_msdump.core.report.json_report import document, report_from
 
     write_pair(tmp_path, outputs("a", bad=("a",)))
-    planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
-    values = json.loads(json.dumps(document(build_report(planned, {0: compare_plan(planned)[0]}))))
+    values = json.loads(json.dumps(document(reported(tmp_path))))
     assert report_from(values).records[0].role == "cause"
     if "edges" in change:
         values |= change
@@ -328,8 +302,7 @@ def test_of_one_operator_that_is_the_cause_in_several_iterations_each_has_its_ow
         bad = ("b", "c", "d") if iteration else ()
         write_pair(tmp_path, outputs("a", "b", "c", "d", bad=bad), iteration=iteration)
     write_ir(tmp_path, ["a ReLU x", "b ReLU a", "c ReLU b", "d ReLU c"])
-    planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
-    report = build_report(planned, compare_plan(planned))
+    report = reported(tmp_path)
     data, _ = content(report)
     causes = {number: one.left.at.iteration for number, one in enumerate(report.records) if one.role == "cause"}
     assert list(causes.values()) == [1, 2]

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from two_dumps import planned, reported
 
-from pytest_msdump.capabilities.causes.reasons import reason_of
+from pytest_msdump.capabilities.causes.roles import reason_of
 from pytest_msdump.capabilities.causes.summarised import role_lines
-from pytest_msdump.core.compare.planning import Plan, plan
+from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.model.dump import Edge, Operator
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.build import build_report, compare_plan
-from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.text import ENGLISH
 from pytest_msdump.record import DumpWriter
 
@@ -61,13 +61,6 @@ def record(
                 writer.add_call(Operator(name, op_type, inputs=tuple(edges), occurrence=occurrence, inside=inside))
 
 
-def judged(folder: Path, **options: Any) -> Report:
-    planned = plan(
-        load_suite(file=None, table={"left": "left", "right": "right", **options}, options={}, directory=folder)
-    )
-    return build_report(planned, compare_plan(planned))
-
-
 def roles(report: Report) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Role and causes of what fails; the second call of a module is ``NAME@1``."""
     found = {}
@@ -82,7 +75,7 @@ def roles(report: Report) -> dict[str, tuple[str, tuple[str, ...]]]:
 def compared(folder: Path, calls: list[Call], *, inputs: Mapping[str, str] | None = None, **options: Any) -> Report:
     record(folder / "left", calls, inputs=inputs)
     record(folder / "right", calls, is_good=True, with_graph=False, inputs=inputs)
-    return judged(folder, io="all" if inputs else "output", **options)
+    return reported(folder, io="all" if inputs else "output", **options)
 
 
 def test_of_a_module_that_is_called_twice_an_edge_names_the_call(tmp_path: Path) -> None:
@@ -190,7 +183,7 @@ def test_a_tensor_that_meets_two_is_a_cause_only_beside_the_one_from_which_it_ju
     record(tmp_path / "right", right, is_good=True)
     file = next((tmp_path / "right").glob("block.0*.npy"))
     np.save(file, GOOD * 2)
-    found = {one.right.address.split(":")[0]: (one.role, one.causes) for one in judged(tmp_path).records}
+    found = {one.right.address.split(":")[0]: (one.role, one.causes) for one in reported(tmp_path).records}
     assert found == {"stem": stem, "block.layer": layer, "block": ("cause", ())}
 
 
@@ -215,7 +208,7 @@ def test_an_input_that_passes_clears_what_was_joined_into_it(tmp_path: Path) -> 
 def led_over(folder: Path, left: list[Call], right: list[Call], **options: Any) -> Report:
     record(folder / "left", left, with_graph=False)
     record(folder / "right", right, is_good=True)
-    return judged(folder, **options)
+    return reported(folder, **options)
 
 
 def test_the_graph_of_the_right_side_serves_where_the_left_has_none(tmp_path: Path) -> None:
@@ -241,7 +234,7 @@ def test_what_hands_its_input_on_and_has_no_partner_makes_nothing_unknown(
     calls = [call("a", None), call("b", "a"), call("between", "b"), call("c", "between", bad=True)]
     record(tmp_path / "left", calls, types={"between": op_type})
     record(tmp_path / "right", [*calls[:2], call("c", "b")], is_good=True)
-    report = judged(tmp_path)
+    report = reported(tmp_path)
     assert roles(report) == {"c": (role, ())}
     # It is named: in training a Dropout does more than hand on.
     assert "between (no partner)" in role_lines(report, width=200)[1]
@@ -276,18 +269,17 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, dict[int, 
     record(folder / "right", MODULES, is_good=True)
     # Of what no name pairs the other side needs none: it is part of what follows.
     entries = [{"left": name, "right": "block" if name == "add" else name} for name in PAIRED]
-    table = {"left": "left", "right": "right", "pair_by": ["map"], "map": entries}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
-    return planned, compare_plan(planned)
+    part = planned(folder, pair_by=["map"], map=entries)
+    return part, compare_plan(part)
 
 
 @pytest.mark.parametrize("chosen", [one for n in range(1, 6) for one in combinations(PAIRED, n)], ids="+".join)
 def test_with_a_part_of_the_records_nothing_is_said_that_the_graph_does_not_show(
     exported: tuple[Plan, dict[int, Record]], chosen: tuple[str, ...]
 ) -> None:
-    planned, records = exported
+    whole, records = exported
     part = {number: one for number, one in records.items() if one.left.key.op.label in chosen}
-    report = build_report(planned, part)
+    report = build_report(whole, part)
     found = {one.left.key.op.label: one for one in report.records if one.fails}
     assert found.keys() == {"fc2", "add", "head"}.intersection(chosen)
     for name, one in found.items():

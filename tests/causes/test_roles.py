@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.capabilities.causes.network import Drift, Feed, NetworkNode, components
+from pytest_msdump.capabilities.causes.growth import Drift, Feed, NetworkNode, components
 from pytest_msdump.capabilities.causes.roles import Role, roles_by_graph, roles_by_order
 
 

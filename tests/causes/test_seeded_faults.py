@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from causes.networks import SIZE, above, computed, network, write, write_ge, write_ir
+from causes.networks import SIZE, above, computed, network, write, write_ge, write_graph
+from two_dumps import reported
 
-from pytest_msdump.capabilities.causes.reasons import reason_of
-from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.capabilities.causes.roles import reason_of
 from pytest_msdump.core.model.report import Report
-from pytest_msdump.core.report.build import build_report, compare_plan
-from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.text import ENGLISH
-
-
-def compared(folder: Path, **options: Any) -> Report:
-    table = {"left": "left", "right": "right", **options}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
-    return build_report(planned, compare_plan(planned))
 
 
 def roles(report: Report, name: str) -> list[str]:
@@ -38,10 +29,8 @@ def test_the_cause_is_the_operator_with_the_fault(tmp_path: Path, seed: int) -> 
     write(tmp_path / "right", ops, computed(ops, seed, np.float64))
     by = "graph" if seed % 2 else "fusion"
     if by == "graph":
-        write_ir(tmp_path / "left", ops)
-        report = compared(tmp_path)
-    else:
-        report = compared(tmp_path, fusion=str(write_ge(tmp_path / "ge.json", ops)))
+        write_graph(tmp_path, ops)
+    report = reported(tmp_path, **({} if by == "graph" else {"fusion": str(write_ge(tmp_path / "ge.json", ops))}))
     failing = [record for record in report.records if record.verdict.outcome == "fail"]
     assert len(ops) == len(report.records) == SIZE
     assert report.localised_by == by
@@ -60,8 +49,8 @@ def test_two_independent_faults_are_both_causes(tmp_path: Path, seed: int) -> No
     faults = choice.choice(independent)
     write(tmp_path / "left", ops, computed(ops, seed, np.float32, faults))
     write(tmp_path / "right", ops, computed(ops, seed, np.float64))
-    write_ir(tmp_path / "left", ops)
-    report = compared(tmp_path)
+    write_graph(tmp_path, ops)
+    report = reported(tmp_path)
     assert roles(report, "cause") == list(faults)
     for record in report.records:
         if record.role == "inherited":
@@ -83,8 +72,8 @@ def test_with_operators_missing_no_innocent_operator_is_called_a_cause(tmp_path:
         ("right", computed(ops, seed, np.float64)),
     ):
         write(tmp_path / name, ops, values, without=missing if name == side else ())
-    write_ir(tmp_path / "left", ops)
-    report = compared(tmp_path)
+    write_graph(tmp_path, ops)
+    report = reported(tmp_path)
     failing = [record for record in report.records if record.verdict.outcome == "fail"]
     assert failing
     assert set(roles(report, "cause")) <= {fault} - missing

@@ -13,15 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from dump_builder import write_mindspore, write_reference
+from two_dumps import reported
 
 from pytest_msdump.capabilities.causes import mispaired
 from pytest_msdump.capabilities.suggest.fingerprint import sample_of, sampled_distance
 from pytest_msdump.cli import main
-from pytest_msdump.core.compare.planning import plan
-from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.json_report import document, read_json, report_from
 from pytest_msdump.core.report.summary import summary_lines
-from pytest_msdump.core.suite import load_suite, parse_toml
+from pytest_msdump.core.suite import parse_toml
 
 Array = npt.NDArray[Any]
 Told = dict[str, list[tuple[str, str, str]]]
@@ -43,13 +42,9 @@ def write(folder: Path, left: Mapping[str, Array], right: Mapping[str, Array], *
     write_reference(folder / "right", right)
 
 
-def report(folder: Path, mapping: Mapping[str, str] | None = None, *, ran: Any = None, **table: Any) -> Any:
+def report(folder: Path, mapping: Mapping[str, str] | None = None, **table: Any) -> Any:
     entries = [{"left": left, "right": right} for left, right in (mapping or {}).items()]
-    table = {"left": "left", "right": "right", **({"map": entries} if entries else {}), **table}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
-    numbers = range(len(planned.pairing.pairs)) if ran is None else ran
-    records = compare_plan(planned)
-    return build_report(planned, {number: records[number] for number in numbers})
+    return reported(folder, **({"map": entries} if entries else {}), **table)
 
 
 def told(found: Any) -> Told:

@@ -11,27 +11,27 @@ from typing import Any
 import deep_net
 import numpy as np
 import pytest
+from causes.networks import write_ir
 from dump_builder import Tensor, write_mindspore
+from two_dumps import reported
 
-from pytest_msdump.capabilities.causes.reasons import reason_of
+from pytest_msdump.capabilities.causes.roles import reason_of
 from pytest_msdump.capabilities.causes.summarised import loose_limits
-from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.base import printed_lines
-from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.markdown import markdown_text
 from pytest_msdump.core.report.record_json import checked_record, to_json
 from pytest_msdump.core.report.summary import summary_lines
-from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.text import ENGLISH, Phrases
 
+GOOD, BAD = np.ones((2, 3), "f4"), np.full((2, 3), 2, "f4")
 # Shares of the limit: b jumps, and e is the first to fail.
 JUMPED = (0.002, 0.09, 0.3, 0.9, 1.06, 1.2)
 ACCUMULATED = (0.1, 0.4, 0.9, 1.06, 1.3)
 
 
-def planned_chain(folder: Path, shares: Sequence[float], *, graph: bool = True, **options: Any) -> Any:
+def chain(folder: Path, shares: Sequence[float], *, graph: bool = True, **options: Any) -> Report:
     """Operators a, b, …, one after another, each this far from the right one, in units of the limit of float32."""
     numbers = np.random.default_rng(1)
     right = numbers.standard_normal(512)
@@ -44,20 +44,14 @@ def planned_chain(folder: Path, shares: Sequence[float], *, graph: bool = True, 
             for name, share in zip(names, shares, strict=True)
         ]
         write_mindspore(folder / side, tensors)
-    table: dict[str, Any] = {"left": "left", "right": "right", **options}
     if graph:
         ops = [
             {"name": name, "type": "MatMul", "input": [f"{names[number - 1]}:0"] if number else []}
             for number, name in enumerate(names)
         ]
         (folder / "net.json").write_text(json.dumps({"name": "n", "graph": [{"op": ops}]}), "utf-8")
-        table["fusion"] = "net.json"
-    return plan(load_suite(file=None, table=table, options={}, directory=folder))
-
-
-def chain(folder: Path, shares: Sequence[float], **options: Any) -> Report:
-    planned = planned_chain(folder, shares, **options)
-    return build_report(planned, compare_plan(planned))
+        options["fusion"] = "net.json"
+    return reported(folder, **options)
 
 
 def by_name(report: Report) -> dict[str, Record]:
@@ -153,8 +147,6 @@ def test_loose_limits_are_a_doubt_and_the_largest_growth_is_named(tmp_path: Path
 
 
 def test_an_operator_that_the_left_leaves_out_is_named_with_the_failure_behind_it(tmp_path: Path) -> None:
-    from causes.test_localising import BAD, GOOD, write_ir
-
     names = ("conv1", "relu1", "conv2")
     for side, left_out in (("left", "relu1"), ("right", "")):
         values: list[Tensor] = [
@@ -168,8 +160,7 @@ def test_an_operator_that_the_left_leaves_out_is_named_with_the_failure_behind_i
     right.parent.mkdir(exist_ok=True)
     (tmp_path / "left" / "rank_0" / "graphs").rename(right)
     write_ir(tmp_path, ["conv1 Conv2D x", "conv2 Conv2D conv1"])
-    planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
-    report = build_report(planned, compare_plan(planned))
+    report = reported(tmp_path)
     conv2 = by_name(report)["conv2"]
     assert conv2.role == "cause"
     assert conv2.role_why is not None

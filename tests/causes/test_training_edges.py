@@ -7,13 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from two_dumps import reported
 
-from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.model.dump import Edge, Operator
 from pytest_msdump.core.model.record import Record
-from pytest_msdump.core.model.report import Report
-from pytest_msdump.core.report.build import build_report, compare_plan
-from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import DumpWriter
 
 ONES = np.ones((2, 3), "f4")
@@ -50,15 +47,10 @@ def train(folder: Path, wrong: Mapping[tuple[int, str], float], *, with_paramete
                 write(at, f"fc1.weight/{kind}", None if kind == "grad" else "Optimizer")
 
 
-def judged(folder: Path) -> Report:
-    planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=folder))
-    return build_report(planned, compare_plan(planned))
-
-
 def compared(folder: Path, wrong: Mapping[tuple[int, str], float], *, with_parameters: bool = True) -> list[Record]:
     train(folder / "left", wrong, with_parameters=with_parameters)
     train(folder / "right", {}, with_parameters=with_parameters)
-    return [one for one in judged(folder).records if one.fails]
+    return [one for one in reported(folder).records if one.fails]
 
 
 def roles(records: list[Record]) -> dict[tuple[int, str], tuple[str | None, tuple[str, ...]]]:
@@ -134,7 +126,7 @@ def test_what_is_left_of_a_gradient_that_is_zero_makes_no_cause(tmp_path: Path) 
             writer.write("fc1.bias/grad", np.full(3, rest, "f4"))
             # It was zero before the step.
             writer.write("fc1.bias/updated", np.full(3, -rest / 2, "f4"), op_type="Optimizer")
-    report = judged(tmp_path)
+    report = reported(tmp_path)
     found = {one.left.address.split(":")[0]: (one.verdict.outcome, one.role) for one in report.records}
     assert found["fc1.bias/grad"] == ("warn", None)
     assert found["fc1.bias/updated"] == ("fail", "accumulated")
@@ -149,7 +141,7 @@ def test_gradients_of_what_could_not_be_followed_are_not_known(tmp_path: Path) -
             # It may be `b` that reads `a`.
             writer.write("b/grad_input", ONES * np.float32(1 + far))
             writer.write("a/grad_output", ONES * np.float32(1 + far))
-    found = {one.left.address.split(":")[0]: one.role for one in judged(tmp_path).records if one.fails}
+    found = {one.left.address.split(":")[0]: one.role for one in reported(tmp_path).records if one.fails}
     assert found["a/grad_output"] == "unknown"
 
 
@@ -163,5 +155,5 @@ def test_a_recorded_module_reads_its_weights_as_they_were_before_it_ran(tmp_path
             writer.write("norm", ONES * np.float32(1 + far), op_type="BatchNorm2d")
             writer.add_call(Operator("norm", "BatchNorm2d", inputs=(None,)))
     causes = {f"norm.{name}:output:0" for name in weights[2:]}
-    found = {one.left.address: (one.role, set(one.causes)) for one in judged(tmp_path).records if one.fails}
+    found = {one.left.address: (one.role, set(one.causes)) for one in reported(tmp_path).records if one.fails}
     assert found == {"norm:output:0": ("inherited", causes), **dict.fromkeys(causes, ("cause", set()))}

@@ -10,7 +10,6 @@ from dump_builder import write_reference
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import main
-from pytest_msdump.core.report.json_report import read_json
 
 
 @pytest.fixture(autouse=True)
@@ -93,16 +92,6 @@ def test_json_tells_the_same(capsys):
     assert alone["left", "relu_a:output:0"][1] == ["relu1:output:0"]
     assert (found["left"]["reader"], found["missing"], found["problems"]) == ("npy-folder", [], [])
     assert found["coverage"]["right_paired"] == 1
-
-
-def test_the_pairs_are_those_that_compare_measures(dumps, capsys):
-    main(["match", "run", "reference", "--json"])
-    told = json.loads(capsys.readouterr().out)["pairs"]
-    main(["compare", "run", "reference"])
-    results = read_json(dumps / "msdump-report" / "results.json")
-    assert [(pair["order"], pair["left"]["file"], pair["right"]["file"]) for pair in told] == [
-        (record["order"], record["left"]["file"], record["right"]["file"]) for record in results["tensors"]
-    ]
 
 
 @pytest.mark.parametrize("command", ["match", "compare"])

@@ -30,13 +30,6 @@ else:
     import tomli as tomllib
 
 
-def test_limits_by_name_win_over_the_profile():
-    left, right = np.float32([1, 2, 3]), np.float32([1, 2, 3.3])
-    assert_close(left, right, max_abs=0.4, rel_euclid=1, norm_max=1, cosine=0.9)
-    with pytest.raises(AssertionError, match=r"limit max_abs=0.2"):
-        assert_close(left, right, max_abs=0.2, rel_euclid=1, norm_max=1, cosine=0.9)
-
-
 def test_unknown_words_are_refused():
     with pytest.raises(UnknownNameError, match="did you mean 'cosine'"):
         assert_close([1.0], [1.0], cosin=1)

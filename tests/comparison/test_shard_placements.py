@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.capabilities.record.ranks import placement_of
+from pytest_msdump.capabilities.record.manifest import placement_of
 from pytest_msdump.capabilities.shards.model import DimsEntry, Mesh, Renumbering, Sharding, ShardLayout, parse_dims
 from pytest_msdump.capabilities.shards.sharding import put_together
 from pytest_msdump.capabilities.shards.views import ShardedView

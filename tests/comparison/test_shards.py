@@ -461,18 +461,6 @@ def test_the_cache_notices_a_changed_shard(tmp_path, monkeypatch):
 # -- the language, and what the suite file refuses ---------------------------------------------------------------------
 
 
-def test_the_dims_language():
-    dims = parse_dims("b s[cp:zigzag,sp] h[tp:sharded] 1 (nh*hd)[ep:partial] # dp:=moe_dp dp:replicated", where="here")
-    assert [(dim.name, [(c.axis, c.zigzag) for c in dim.cuts]) for dim in dims.dims] == [
-        ("b", []),
-        ("s", [("cp", True), ("sp", False)]),
-        ("h", [("tp", False)]),
-        ("1", []),
-        ("(nh*hd)", []),
-    ]
-    assert (dims.sums, dims.copies, dims.aliases) == (("ep",), ("dp",), (("dp", "moe_dp"),))
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -63,20 +63,6 @@ def test_a_cut_run_is_measured_as_the_whole_one(tmp_path, cut):
     assert found[0] == found[1]
 
 
-def test_dims_of_a_further_side_may_be_its_own(tmp_path):
-    for side in ("left", "right"):
-        write(tmp_path, side, RUNS[side], cut=False)
-    for rank, half in enumerate(np.split(EXACT, 2)):
-        save(tmp_path / f"golden/rank_{rank}/x.npy", half)
-    text = "[msdump.shards]\ngolden = { axes = { tp = 2 } }\n" + DIMS
-    (wrong,) = records(tmp_path, ("left", "right", "golden"), text)
-    assert wrong.verdict.outcome == "error"
-    text += '[[msdump.dims]]\nmatch = "x"\nside = "golden"\ndims = "a[tp] b"\n'
-    (found,) = records(tmp_path, ("left", "right", "golden"), text)
-    assert found.comparison.three_way.golden == "golden"
-    assert found.verdict.outcome != "error"
-
-
 def test_a_golden_run_that_lacks_a_rank_is_no_golden_run(tmp_path):
     for side in ("left", "right"):
         write(tmp_path, side, RUNS[side], cut=False)

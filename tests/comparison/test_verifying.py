@@ -8,7 +8,7 @@ from dump_builder import write_mindspore
 from semantics.ascend_made import device, nc1hwc0
 from semantics.statistic_files import ALL, COUNTED, DIGESTS, cell, write_statistics
 
-from pytest_msdump.capabilities.inspect.verify import verify
+from pytest_msdump.capabilities.inspect.survey import verify
 from pytest_msdump.core.compare.opening import index
 
 RANDOM = np.random.default_rng(5)

@@ -4,98 +4,35 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from dumps.dumpmade import FLOAT, chunk, dump2, message, op_output
 
 from pytest_msdump.capabilities.ascend.header import parse_header
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.dumps.listing import walk
 from pytest_msdump.core.dumps.npy import parse_header as parse_npy
-from pytest_msdump.core.dumps.wire import Memory, WireSpan, fields
+from pytest_msdump.core.dumps.wire import Memory
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.storage.files import names_kept
 
-numbers = st.integers(1, 15)
 
-
-def varint(value):
-    content = b""
-    while value >= 0x80:
-        content += bytes([value & 0x7F | 0x80])
-        value >>= 7
-    return content + bytes([value])
-
-
-def field(number, content):
-    if isinstance(content, int):
-        return varint(number << 3) + varint(content)
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
-contents = st.one_of(st.integers(0, 2**64 - 1), st.binary(max_size=200))
-
-
-@settings(deadline=None, max_examples=200)
-@given(st.lists(st.tuples(st.integers(1, 40), contents), max_size=12), st.integers(0, 40))
-def test_a_small_message_has_the_fields_that_were_written(written, before):
-    message = b"".join(field(*one) for one in written)
-    found = list(fields(Memory(b"\xff" * before + message), WireSpan(before, before + len(message))))
-    assert [one.number for one in found] == [number for number, _ in written]
-    for one, (_, content) in zip(found, written, strict=True):
-        if isinstance(content, int):
-            assert (one.wire_type, one.value) == (0, content)
-        else:
-            assert one.wire_type == 2
-            assert (b"\xff" * before + message)[one.span.start : one.span.stop] == content
-
-
-def output_of(dims, size, address=7):
-    packed = b"".join(varint(length) for length in dims)
-    return field(1, 1) + field(2, 2) + field(3, field(1, packed)) + field(6, size) + field(9, address)
-
-
-def ascend(*outputs):
-    message = b"".join(field(3, one) for one in outputs)
-    return len(message).to_bytes(8, "little") + message + bytes(24 * len(outputs))
+def headers_of(*outputs):
+    content = dump2(message(outputs=[op_output(FLOAT, shape, 24, address=at) for shape, at in outputs]), bytes(48))
+    return parse_header(Memory(content)).tensors
 
 
 def test_headers_that_are_alike_but_for_one_number_are_not_taken_for_each_other():
-    one, same, other, moved = (
-        parse_header(Memory(ascend(output_of(dims, 24, address)))).tensors[0]
-        for dims, address in (((2, 3), 7), ((2, 3), 7), ((3, 2), 7), ((2, 3), 8))
-    )
+    one, same, other, moved = (headers_of(about)[0] for about in (((2, 3), 7), ((2, 3), 7), ((3, 2), 7), ((2, 3), 8)))
     assert one == same
-    assert (one.shape, other.shape) == ((2, 3), (3, 2))
-    assert (one.address, moved.address) == (7, 8)
-
-
-def test_a_kept_tensor_gets_the_place_of_its_own_file():
-    alone = parse_header(Memory(ascend(output_of((2, 3), 24)))).tensors
-    both = parse_header(Memory(ascend(output_of((6,), 24), output_of((2, 3), 24)))).tensors
-    assert [tensor.slot for tensor in both] == [0, 1]
-    assert both[1].start == both[0].start + 24
-    assert alone[0].slot == 0
-    assert alone[0].shape == both[1].shape == (2, 3)
+    assert (one.shape, other.shape, one.address, moved.address) == ((2, 3), (3, 2), 7, 8)
+    first, second = headers_of(((6,), 7), ((2, 3), 7))
+    assert (first.slot, second.slot, second.start, second.shape) == (0, 1, first.start + 24, one.shape)
 
 
 def test_a_kept_tensor_with_its_data_inside_points_into_its_own_file():
-    inside = field(1, 1) + field(3, field(1, varint(2))) + field(5, b"ABCDEFGH")
-    for op_name in (b"a", b"a_longer_name"):
-        content = field(6, op_name) + field(3, inside)
+    for name in ("a", "a_longer_name"):
+        content = chunk(6, name.encode()) + chunk(3, op_output(FLOAT, (2,), 0, data=b"ABCDEFGH"))
         tensor = parse_header(Memory(content)).tensors[0]
         assert content[tensor.start : tensor.start + tensor.size] == b"ABCDEFGH"
-
-
-def test_a_damaged_header_names_its_own_file_each_time():
-    broken = ascend(
-        output_of((2, 3), 24).replace(field(3, field(1, varint(2) + varint(3))), b"\x1a\x04\x0a\x09\x02\x03")
-    )
-    texts = []
-    for name in ("a", "b"):
-        with pytest.raises(TensorFileError) as caught:
-            parse_header(Memory(broken, name))
-        texts.append(str(caught.value))
-    assert [text.partition(":")[0] for text in texts] == ["a", "b"]
 
 
 def test_npy_headers_that_are_alike_and_errors_name_their_own_file(tmp_path):

@@ -206,21 +206,21 @@ def test_what_is_no_dump_is_refused_with_a_reason(data, text):
         header_of(data)
 
 
-@pytest.mark.parametrize(
-    "whole",
-    [
-        BY_HAND[:56],
-        nano([nano_tensor("input", 3, (2, 3), 24)], [nano_tensor("output", 1, (5,), 10)]),
-    ],
-)
-def test_a_header_that_is_cut_anywhere_is_refused(whole):
-    header_of(whole)
-    for stop in range(len(whole)):
-        with pytest.raises(TensorFileError):
-            header_of(whole[:stop])
+def test_buffers_then_spaces_follow_the_tensors():
+    header = message(outputs=[op_output(FLOAT, (6,), 24)], buffers=[3, 2])
+    # A workspace is field 8, its size field 3; it stands before the buffers on purpose.
+    header = chunk(8, number(3, 5)) + header
+    data = dump2(header, bytes(24), b"abc", b"de", b"space")
+    found = header_of(data)
+    told = [(part.kind, part.slot, data[part.start : part.start + part.size]) for part in found.raw]
+    assert told == [("buffer", 0, b"abc"), ("buffer", 1, b"de"), ("space", 0, b"space")]
+    assert (len(found.raw), found.end) == (3, len(data))
 
 
-def test_a_buffer_whose_data_is_inside_the_header_takes_no_place_behind_it():
-    header = message(outputs=[op_output(FLOAT, (1,), 4)]) + chunk(5, chunk(2, b"data") + number(3, 4))
-    data = dump2(header, bytes(4))
-    assert (len(header_of(data).raw), header_of(data).end) == (1, len(data))
+def test_bytes_inside_the_message_are_found_there_and_a_size_alone_is_nothing():
+    output = op_output(FLOAT, (1,), 0, data=b"\0\0\0\0")
+    header = message(outputs=[output], version="1.0")
+    header += chunk(5, chunk(2, b"inside")) + chunk(8, number(3, 9))
+    first, second = header_of(header).raw
+    assert header[first.start : first.start + first.size] == b"inside"
+    assert (second.kind, second.size) == ("space", 0)

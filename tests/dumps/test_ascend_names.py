@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from pytest_msdump.core.dumps.dump_tree import place_of
 from pytest_msdump.core.dumps.file_names import (
-    AscendName,
     SliceName,
     parse_ascend,
     parse_protobuf,
@@ -17,31 +16,6 @@ from pytest_msdump.core.dumps.file_names import (
 from pytest_msdump.core.model.tensor import Coordinates
 
 TIME = 1600000000000003
-
-
-@pytest.mark.parametrize(
-    ("name", "fields"),
-    [
-        (f"SplitD.split1.4.{TIME}", ("SplitD", "split1", 4, None, TIME)),
-        (f"Conv2D.conv1.3.1.{TIME}", ("Conv2D", "conv1", 3, 1, TIME)),
-        ("Add.short.5.3.123", ("Add", "short", 5, 3, 123)),
-        (f"Add.op.5.3.{TIME}.4.11.0.2", ("Add", "op", 5, 3, TIME, 4, 11, 0, 2)),
-        (f"Add.op.5.{TIME}.4.11.0.2", ("Add", "op", 5, None, TIME, 4, 11, 0, 2)),
-        (f"Add.op.5.3.{TIME}.11.0.2", ("Add", "op", 5, 3, TIME, None, 11, 0, 2)),
-        (f"Add.op.5.{TIME}.11.0.2", ("Add", "op", 5, None, TIME, None, 11, 0, 2)),
-        ("Add.op.5.3.123.4.11.0.2", ("Add", "op", 5, 3, 123, 4, 11, 0, 2)),
-        (f"Add.-minus.4.1.{TIME}", ("Add", "-minus", 4, 1, TIME)),
-        (f"Add.=SUM(A1).4.1.{TIME}", ("Add", "=SUM(A1)", 4, 1, TIME)),
-        (f"Add.bad name.4.1.{TIME}", ("Add", "bad name", 4, 1, TIME)),
-        (f"Add.層.4.1.{TIME}", ("Add", "層", 4, 1, TIME)),
-        (f"Add.a.b.c.4.1.{TIME}", ("Add", "a.b.c", 4, 1, TIME)),
-        (f"Add.layer.7.4.1.{TIME}", ("Add", "layer.7", 4, 1, TIME)),
-        (f"Add.layer.7.4.1.{TIME}.0.1.2.3", ("Add", "layer.7", 4, 1, TIME, 0, 1, 2, 3)),
-        (f"Add.12.4.{TIME}", ("Add", "12", 4, None, TIME)),
-    ],
-)
-def test_a_name_is_read_from_the_right(name, fields):
-    assert parse_ascend(name) == AscendName(*fields)
 
 
 @pytest.mark.parametrize(
@@ -77,18 +51,6 @@ def test_a_task_type_is_one_of_five(task_type, known, ffts):
     parsed = parse_ascend(f"Add.op.5.3.{TIME}.{task_type}.11.0.0")
     assert (parsed.is_known, parsed.is_ffts) == (known, ffts)
     assert parse_ascend(f"Add.op.5.3.{TIME}").is_known
-
-
-words = st.text(st.characters(blacklist_characters="./\x00", blacklist_categories=("Cs",)), min_size=1, max_size=6)
-ids = st.integers(0, 10**9 - 1)
-
-
-@given(words, words, ids, st.none() | ids, st.integers(10**9, 10**17), st.none() | st.tuples(ids, ids, ids, ids))
-@settings(max_examples=200, deadline=None)
-def test_a_name_put_together_is_taken_apart_again(op_type, op, task, stream, time, extras):
-    fields = [op_type, op, task, stream, time, *(extras or ())]
-    name = ".".join(str(field) for field in fields if field is not None)
-    assert parse_ascend(name) == AscendName(op_type, op, task, stream, time, *(extras or (None,) * 4))
 
 
 @given(st.text(max_size=40))

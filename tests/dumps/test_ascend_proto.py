@@ -3,15 +3,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dumps.dumpmade import FLOAT, TIME, message, one_output, op_output, put
+from dumps.reading import elements, opened
 
-from pytest_msdump.capabilities.ascend.converted import ProtoFolderReader
-from pytest_msdump.core import registry
+from pytest_msdump.capabilities.ascend.reader import ProtoFolderReader
 from pytest_msdump.core.dumps.base import index_dump
 from pytest_msdump.core.errors import TensorFileError
-from pytest_msdump.testing.conformance import ReaderConformance
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
-READERS = registry.load("dumps", "Reader")
 
 
 def in_protobuf(*arrays):
@@ -24,36 +22,18 @@ def ref_of(folder):
     return ref
 
 
-def values(ref):
-    view = READERS[ref.reader].open(ref)
-    try:
-        return view.read(0, view.size).tolist()
-    finally:
-        view.close()
-
-
-class TestProtoFolderReader(ReaderConformance):
-    @pytest.fixture
-    def reader(self):
-        return ProtoFolderReader()
-
-    @pytest.fixture
-    def dump_root(self):
-        return GOLDEN / "g2_pb_right" / "right"
-
-
 @pytest.mark.parametrize("suffix", ["pb", "quant"])
 def test_operator_and_index_come_from_the_name(tmp_path, suffix):
     put(tmp_path, f"a.b_c.2.{TIME}.{suffix}", in_protobuf(np.array([1, 2], "<f4")))
     ref = ref_of(tmp_path)
     assert (ref.key.address, ref.source.timestamp, ref.reader) == ("a.b_c:output:2", TIME, "proto-folder")
-    assert values(ref) == [1.0, 2.0]
+    assert elements(ref).tolist() == [1.0, 2.0]
 
 
 def test_a_file_of_version_2_is_read_as_well():
     ref = ref_of(GOLDEN / "g2_pb_right" / "right")
     raw = ref.source.path.read_bytes()
-    view = READERS[ref.reader].open(ref)
+    view = opened(ref)
     assert view.shape == (2, 19, 5, 7)
     # The header of 36 bytes and its length stand before the numbers.
     assert view.read(0, view.size).tobytes() == raw[44:]
@@ -62,13 +42,13 @@ def test_a_file_of_version_2_is_read_as_well():
 
 def test_of_several_outputs_the_one_of_the_names_index_is_read(tmp_path):
     put(tmp_path, f"a.1.{TIME}.pb", in_protobuf(np.array([1], "<f4"), np.array([2], "<f4")))
-    assert values(ref_of(tmp_path)) == [2.0]
+    assert elements(ref_of(tmp_path)).tolist() == [2.0]
 
 
 def test_of_several_outputs_without_the_names_index_none_is_guessed(tmp_path):
     put(tmp_path, f"a.2.{TIME}.pb", in_protobuf(np.array([1], "<f4"), np.array([2], "<f4")))
     with pytest.raises(TensorFileError, match="holds 2 tensors"):
-        values(ref_of(tmp_path))
+        elements(ref_of(tmp_path))
 
 
 def test_files_of_another_kind_are_told(tmp_path):
@@ -83,5 +63,5 @@ def test_files_of_another_kind_are_told(tmp_path):
 
 def test_a_single_file_is_a_dump(tmp_path):
     path = put(tmp_path, f"a.0.{TIME}.pb", one_output(np.ones(2, "<f4")))
-    assert values(ref_of(path)) == [1.0, 1.0]
+    assert elements(ref_of(path)).tolist() == [1.0, 1.0]
     assert not ProtoFolderReader().recognises(put(tmp_path, "frozen_graph.pb", b""))

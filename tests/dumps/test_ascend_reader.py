@@ -4,57 +4,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dumps.dumpmade import FLOAT, TIME, dump2, message, one_output, op_input, op_output, put
+from dumps.reading import elements
 
-from pytest_msdump.capabilities.ascend.reader import AscendReader
-from pytest_msdump.core import registry
-from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.base import index_dump as index
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.model.tensor import Coordinates
-from pytest_msdump.testing.conformance import ReaderConformance
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
-READERS = registry.load("dumps", "Reader")
 ONES = np.ones(3, "<f4")
-
-
-def index(root):
-    return index_dump(root)
 
 
 def addresses(dump):
     return [(ref.key.address, ref.key.op.at.occurrence) for ref in dump.refs]
 
 
-def values(ref):
-    view = READERS[ref.reader].open(ref)
-    try:
-        return view.read(0, view.size).reshape(view.shape).copy()
-    finally:
-        view.close()
-
-
 def reason_of(ref):
     """Why a tensor cannot be read; empty when it can."""
     try:
-        values(ref)
+        elements(ref)
     except TensorFileError as error:
         return str(error)
     return ""
-
-
-class TestAscendReader(ReaderConformance):
-    # Nothing but the header tells which tensors a file holds, so these laws of other readers cannot hold; what holds
-    # instead is below.
-    test_index_opens_no_tensor_file = None
-    test_index_does_not_depend_on_the_content = None
-
-    @pytest.fixture
-    def reader(self):
-        return AscendReader()
-
-    @pytest.fixture(params=["a_fusion_nchw", "b_npu_vs_npu", "i_l1_and_multi", "j2_name_matching", "m_nano"])
-    def dump_root(self, request):
-        return GOLDEN / request.param / "left"
 
 
 def test_index_reads_headers_and_no_data(tmp_path, monkeypatch):
@@ -79,7 +49,7 @@ def test_a_reference_is_made_for_each_input_and_output(tmp_path):
     put(tmp_path, f"Add.a_b.1.1.{TIME}", content)
     refs = index(tmp_path).refs
     assert [ref.key.address for ref in refs] == ["a/b:input:0", "a/b:input:1", "a/b:output:0", "a/b:output:1"]
-    assert [values(ref).tolist() for ref in refs] == [[0.0], [1.0], [2.0], [3.0]]
+    assert [elements(ref).tolist() for ref in refs] == [[0.0], [1.0], [2.0], [3.0]]
     assert {(ref.key.op.name, ref.key.op.op_type, ref.source.timestamp) for ref in refs} == {("a_b", "Add", TIME)}
 
 
@@ -120,18 +90,6 @@ def test_names_of_every_kind_are_read_and_the_rest_is_told():
     assert dump.unexplained == (Path("nodots"),)
 
 
-@pytest.mark.parametrize("mapping", [None, "", "nothing to see\n", "999,Add.x.1.1.1600000000000001\n"])
-def test_a_number_for_a_name_that_nothing_explains_is_unexplained(tmp_path, mapping):
-    put(tmp_path, "123456789", one_output(ONES))
-    put(tmp_path, f"Add.op.1.1.{TIME}", one_output(ONES))
-    if mapping is not None:
-        (tmp_path / "mapping.csv").write_text(mapping)
-    dump = index(tmp_path)
-    assert addresses(dump) == [("op:output:0", 0)]
-    assert dump.unexplained == (Path("123456789"),)
-    assert "1 file with a number for a name that no mapping.csv explains, e.g. 123456789" in dump.notes
-
-
 def test_the_name_that_a_mapping_file_gives_tells_all_that_a_name_tells(tmp_path):
     put(tmp_path, "123456789", one_output(ONES))
     (tmp_path / "mapping.csv").write_text(f"123456789,Conv2D.conv1.3.1.{TIME}\n")
@@ -140,61 +98,67 @@ def test_the_name_that_a_mapping_file_gives_tells_all_that_a_name_tells(tmp_path
     assert ref.source.path == tmp_path / "123456789"
 
 
-def test_a_mapping_file_explains_numbers_alone(tmp_path):
-    put(tmp_path, "123456789", one_output(ONES))
-    put(tmp_path, f"Add.op.1.1.{TIME}", one_output(ONES))
-    (tmp_path / "mapping.csv").write_text(
-        f"123456789,Add.{'long' * 80}.1.1.{TIME}\nAdd.op.1.1.{TIME},Add.never.1.1.{TIME}\n"
-    )
-    assert {ref.key.op.name for ref in index(tmp_path).refs} == {"long" * 80, "op"}
+WHOLE = one_output(ONES)
+SPACES = dump2(message(outputs=[op_output(FLOAT, (1,), 4)], buffers=[8]), bytes(12))
+MAPPING = f"123456789,Add.{'x' * 300}.1.1.{TIME}\nAdd.op.1.1.{TIME},Add.never.1.1.{TIME}"
+# What lies beside the dump of an operator: names and contents; further operators, unexplained files, and a note.
+BESIDE = {
+    "a number that no mapping explains": (
+        {"123456789": WHOLE, "mapping.csv": b"nothing\n999,Add.x.1.1.1600000000000001\n"}, [], ["123456789"],
+        "1 file with a number for a name that no mapping.csv explains, e.g. 123456789",
+    ),
+    "a number that a mapping explains": (
+        {"123456789": WHOLE, "mapping.csv": MAPPING.encode()}, ["x" * 300], [], "",
+    ),
+    "an odd task type": (
+        {f"Add.odd.1.1.{TIME}.9.1.0.0": WHOLE}, [], [f"Add.odd.1.1.{TIME}.9.1.0.0"], "a task type other than 0 to 4",
+    ),
+    "files of other formats": (
+        {f"conv1.0.{TIME}.npy": b"", f"conv1.0.{TIME}.pb": b""}, [], [f"conv1.0.{TIME}.npy", f"conv1.0.{TIME}.pb"],
+        "2 files of another dump format beside Ascend dumps",
+    ),
+    "an overflow record": ({f"Opdebug.Node_OpDebug.1.1.{TIME}": WHOLE}, [], [], "overflow check"),
+    "buffers": ({f"Add.more.1.1.{TIME}": SPACES}, ["more"], [], "buffers or workspaces"),
+    "trailing bytes": ({f"Add.more.1.1.{TIME}": WHOLE + b"more"}, ["more"], [], "more bytes than the header describes"),
+    "no tensor": ({f"Add.more.1.1.{TIME}": dump2(message(op_name="more"))}, [], [], "without a tensor"),
+    "a place where no dump belongs": (
+        {f"some/where/Add.lost.1.1.{TIME}": WHOLE}, [], [f"some/where/Add.lost.1.1.{TIME}"], "",
+    ),
+}  # fmt: skip
 
 
-def test_an_odd_task_type_is_told_and_stops_nothing(tmp_path):
-    put(tmp_path, f"Add.odd.1.1.{TIME}.9.1.0.0", one_output(ONES))
-    put(tmp_path, f"Add.op.1.1.{TIME}", one_output(ONES))
+@pytest.mark.parametrize("law", BESIDE)
+def test_what_lies_beside_a_dump_is_read_or_told(tmp_path, law):
+    files, more, unexplained, note = BESIDE[law]
+    for name, content in {f"Add.op.1.1.{TIME}": WHOLE, **files}.items():
+        put((tmp_path / name).parent, Path(name).name, content)
     dump = index(tmp_path)
-    assert addresses(dump) == [("op:output:0", 0)]
-    assert dump.unexplained == (Path(f"Add.odd.1.1.{TIME}.9.1.0.0"),)
-    assert any("a task type other than 0 to 4" in note for note in dump.notes)
+    assert (dump.reader, addresses(dump)) == ("ascend", [(f"{op}:output:0", 0) for op in sorted(["op", *more])])
+    assert [path.as_posix() for path in dump.unexplained] == unexplained
+    assert note in " | ".join(dump.notes)
+    assert len(dump.notes) == bool(note)
 
 
-@pytest.mark.parametrize("op", ["-minus", "=SUM(A1)", "+plus", "@at", "%percent", "a b", "層", "a.b"])
-def test_names_that_trouble_others_are_names(tmp_path, op):
-    put(tmp_path, f"Add.{op}.1.1.{TIME}", one_output(ONES))
-    assert addresses(index(tmp_path)) == [(f"{op}:output:0", 0)]
+# A tree: its side files, and files of its own that nothing explains.
+TREES = {
+    f"rank_2/Net/1/5/Add.Default_Add-op0.1.1.{TIME}": (
+        ["rank_2/execution_order/ms_execution_order_graph_1.csv"], Coordinates(2, "Net", 1, 5, 0),
+    ),
+    f"0/Net_graph_0/0/3/Add.Default_Add-op1.2.{TIME}": (
+        ["0/graphs/ms_output_trace_code_graph_0.ir", "0/execution_order/ms_execution_order_graph_0.csv",
+         ".metadata/data_dump.json"], Coordinates(0, "Net", 0, 3, 0),
+    ),
+}  # fmt: skip
 
 
-def test_files_of_other_formats_beside_are_told(tmp_path):
-    put(tmp_path, f"Add.op.1.1.{TIME}", one_output(ONES))
-    np.save(tmp_path / f"conv1.0.{TIME}.npy", ONES)
-    put(tmp_path, f"conv1.0.{TIME}.pb", b"")
+@pytest.mark.parametrize("name", TREES)
+def test_an_asynchronous_tree_of_mindspore_is_known_with_its_side_files(tmp_path, name):
+    side_files, at = TREES[name]
+    for file, content in {name: WHOLE, "notes/graphs.txt": b"x", **dict.fromkeys(side_files, b"x\n")}.items():
+        put((tmp_path / file).parent, Path(file).name, content)
     dump = index(tmp_path)
-    assert (dump.reader, addresses(dump)) == ("ascend", [("op:output:0", 0)])
-    assert dump.unexplained == (Path(f"conv1.0.{TIME}.npy"), Path(f"conv1.0.{TIME}.pb"))
-    assert any(note.startswith("2 files of another dump format beside Ascend dumps") for note in dump.notes)
-
-
-def test_overflow_records_are_no_tensors(tmp_path):
-    put(tmp_path, f"Opdebug.Node_OpDebug.1.1.{TIME}", one_output(ONES))
-    put(tmp_path, f"Add.op.1.1.{TIME}", one_output(ONES))
-    dump = index(tmp_path)
-    assert (addresses(dump), dump.unexplained) == ([("op:output:0", 0)], ())
-    assert any("overflow check" in note for note in dump.notes)
-
-
-def test_what_is_more_than_tensors_is_told(tmp_path):
-    put(
-        tmp_path, f"Add.buffers.1.1.{TIME}", dump2(message(outputs=[op_output(FLOAT, (1,), 4)], buffers=[8]), bytes(12))
-    )
-    put(tmp_path, f"Add.trailing.2.1.{TIME + 1}", one_output(ONES) + b"more")
-    put(tmp_path, f"Add.nothing.3.1.{TIME + 2}", dump2(message(op_name="nothing")))
-    dump = index(tmp_path)
-    assert {ref.key.op.name for ref in dump.refs} == {"buffers", "trailing"}
-    assert values(dump.refs[1]).tolist() == [1.0, 1.0, 1.0]
-    notes = " | ".join(dump.notes)
-    for sentence in ("buffers or workspaces", "more bytes than the header describes", "without a tensor"):
-        assert f"{sentence}" in notes
-    assert len(dump.notes) == 3
+    assert (dump.refs[0].key.op.at, dump.unexplained) == (at, (Path("notes/graphs.txt"),))
+    assert index(tmp_path / name.partition("/")[0]).unexplained == ()
 
 
 def test_two_files_of_one_operator_are_two_occurrences_never_the_newest_alone():
@@ -224,31 +188,6 @@ def test_the_tree_of_a_device_gives_coordinates_and_labels(tmp_path):
         Coordinates(device, "resnet50", 7, step, 0) for device in (0, 1) for step in (0, 3)
     }
     assert dict(dump.labels) == {"time": "20260131235959", "device": "0, 1", "model": "resnet50", "model id": "7"}
-
-
-def test_an_asynchronous_tree_of_mindspore_is_known_with_its_side_files(tmp_path):
-    put(tmp_path / "rank_2" / "Net" / "1" / "5", f"Add.Default_Add-op0.1.1.{TIME}", one_output(ONES))
-    put(tmp_path / "rank_2" / "execution_order", "ms_execution_order_graph_1.csv", b"x\n")
-    dump = index(tmp_path)
-    assert dump.refs[0].key.op.at == Coordinates(2, "Net", 1, 5, 0)
-    assert dump.unexplained == ()
-
-
-def test_an_asynchronous_tree_of_the_first_releases_is_known_with_its_side_files(tmp_path):
-    put(tmp_path / "0" / "Net_graph_0" / "0" / "3", f"Add.Default_Add-op1.2.{TIME}", one_output(ONES))
-    put(tmp_path / "0" / "graphs", "ms_output_trace_code_graph_0.ir", b"x\n")
-    put(tmp_path / "0" / "execution_order", "ms_execution_order_graph_0.csv", b"x\n")
-    put(tmp_path / ".metadata", "data_dump.json", b"{}")
-    put(tmp_path / "notes", "graphs.txt", b"x\n")
-    assert index(tmp_path).unexplained == (Path("notes/graphs.txt"),)
-    assert index(tmp_path / "0").unexplained == ()
-
-
-def test_dumps_where_no_dump_belongs_are_unexplained(tmp_path):
-    put(tmp_path, f"Add.op.1.1.{TIME}", one_output(ONES))
-    put(tmp_path / "some" / "where", f"Add.lost.1.1.{TIME}", one_output(ONES))
-    dump = index(tmp_path)
-    assert dump.unexplained == (Path(f"some/where/Add.lost.1.1.{TIME}"),)
 
 
 def test_one_file_is_a_dump_of_its_tensors():

@@ -1,9 +1,9 @@
 from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
 from dumps.dumpmade import BF16, FLOAT, FLOAT16, STRING, dump2, message, op_input, op_output, put
+from dumps.reading import open_files
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,36 +24,29 @@ def whole(view):
     return view.read(0, view.size).reshape(view.shape).copy()
 
 
-@pytest.mark.parametrize(
-    ("data_type", "stored"),
-    [(1, "<f4"), (2, "<f2"), (3, "i1"), (4, "u1"), (5, "<i2"), (6, "<u2"), (7, "<i4"), (8, "<i8"), (9, "<u4")],
-)
-def test_numbers_are_those_that_were_stored(tmp_path, data_type, stored):
-    values = np.random.default_rng(1).integers(0, 255, 4 * np.dtype(stored).itemsize * 6).astype("u1").view(stored)
-    header = message(outputs=[op_output(data_type, (6, 4), values.nbytes)])
-    with opened(tmp_path, dump2(header, values.tobytes())) as view:
-        read = whole(view)
-        assert read.dtype.isnative
-        assert read.tobytes() == values.tobytes()
-        assert view.dtype == np.dtype(stored).name
+# Numbers of the header's table, quantised ones among them.
+STORED = {
+    **dict(enumerate(("<f4", "<f2", "i1", "u1", "<i2", "<u2", "<i4", "<i8", "<u4", "<u8"), 1)),
+    12: "<f8",
+    16: "<c8",
+    17: "<c16",
+    18: "i1",
+    19: "<i2",
+    20: "<i4",
+    21: "u1",
+    22: "<u2",
+}
 
 
-@pytest.mark.parametrize(
-    ("data_type", "stored"),
-    [
-        (10, "<u8"),
-        (12, "<f8"),
-        (16, "<c8"),
-        (17, "<c16"),
-        (18, "i1"),
-        (19, "<i2"),
-        (20, "<i4"),
-        (21, "u1"),
-        (22, "<u2"),
-    ],
-)
-def test_wide_and_quantised_numbers_are_those_that_were_stored(tmp_path, data_type, stored):
-    test_numbers_are_those_that_were_stored(tmp_path, data_type, stored)
+def test_numbers_are_those_that_were_stored(tmp_path):
+    for data_type, stored in STORED.items():
+        values = np.random.default_rng(1).integers(0, 255, 4 * np.dtype(stored).itemsize * 6).astype("u1").view(stored)
+        header = message(outputs=[op_output(data_type, (6, 4), values.nbytes)])
+        with opened(tmp_path, dump2(header, values.tobytes())) as view:
+            read = whole(view)
+            assert read.dtype.isnative
+            assert read.tobytes() == values.tobytes()
+            assert view.dtype == np.dtype(stored).name
 
 
 def test_bool_and_bfloat16_are_decoded(tmp_path):
@@ -89,21 +82,6 @@ def test_scalars_and_empty_tensors(tmp_path):
             assert view.shape == shape
             assert whole(view).tolist() == np.full(shape, 2.5).tolist()
             assert list(view.blocks(3)) if shape == () else not list(view.blocks(3))
-
-
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.data())
-@settings(max_examples=40, deadline=None)
-def test_permuted_is_what_numpy_makes_of_it(tmp_path_factory, shape, data):
-    values = np.arange(np.prod(shape), dtype="<f4").reshape(shape)
-    axes = data.draw(st.sampled_from(list(permutations(range(len(shape))))))
-    folder = tmp_path_factory.mktemp("permuted")
-    with opened(folder, dump2(message(outputs=[op_output(FLOAT, shape, values.nbytes)]), values.tobytes())) as view:
-        moved = view.permuted(axes)
-        start = data.draw(st.integers(0, moved.size))
-        stop = data.draw(st.integers(start, moved.size))
-        expected = values.transpose(axes)
-        assert moved.shape == expected.shape
-        assert moved.read(start, stop).tolist() == expected.ravel()[start:stop].tolist()
 
 
 def test_axes_that_permute_nothing_are_refused(tmp_path):
@@ -189,10 +167,6 @@ def test_reading_after_close_is_refused_and_closing_twice_is_not(tmp_path):
     view.close()
     with pytest.raises(ValueError, match="after close"):
         view.read(0, 2)
-
-
-def open_files():
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_a_file_that_is_refused_is_closed(tmp_path):

@@ -3,16 +3,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dumps.dumpmade import TIME, one_output, put
+from dumps.reading import opened as open_ref
 
-from pytest_msdump.capabilities.ascend.converted import ConvertedReader
-from pytest_msdump.core import registry
-from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.base import index_dump as index
 from pytest_msdump.core.dumps.file_names import parse_converted
 from pytest_msdump.core.dumps.mindspore import MindSporeReader
-from pytest_msdump.testing.conformance import ReaderConformance
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
-READERS = registry.load("dumps", "Reader")
 FILE = f"Conv2D.conv1.3.1.{TIME}"
 ONES = np.ones((1, 2), "<f4")
 
@@ -21,23 +18,6 @@ def save(folder, name, values=ONES):
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / "array.npy", values)
     (folder / "array.npy").rename(folder / name)
-
-
-def index(root):
-    return index_dump(root)
-
-
-class TestConvertedReader(ReaderConformance):
-    @pytest.fixture
-    def reader(self):
-        return ConvertedReader()
-
-    @pytest.fixture(params=["b5_broken_files/expected/convert_dir/out", "m_nano/expected/convert/out"])
-    def dump_root(self, request):
-        return GOLDEN / request.param
-
-    def is_side_file(self, relative):
-        return relative.name == "convert_failed_file_list.txt"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +80,7 @@ def test_arrays_made_of_dumps_are_a_dump_again(tmp_path):
         ("Conv2D", "conv1:output:0", TIME, 0),
         ("Add", "add:output:1", TIME + 1, 1),
     ]
-    views = [READERS["converted"].open(ref) for ref in dump.refs]
+    views = [open_ref(ref) for ref in dump.refs]
     assert [view.read(0, 2).tolist() for view in views] == [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]
     # A shape in a name is no memory format.
     assert {view.spec.memory_format for view in views} == {None}

@@ -15,7 +15,6 @@ from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import ArrayView, index
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.metrics.statistics import statistics_of
-from pytest_msdump.testing.conformance import ReaderConformance
 
 DATA = Path(__file__).parent.parent / "data" / "debug_mode"
 # The live lane has no such PyTorch: it would need the libraries of CUDA, 5 GB.
@@ -23,22 +22,6 @@ PYTHON = os.environ.get("MSDUMP_DEBUG_MODE_PYTHON", "")
 PROGRAM = (DATA / "make.py").read_text().splitlines()
 VALUES = np.load(DATA / "values.npz")
 RUN, WRONG, NORM, XOR = (DATA / f"{name}.json" for name in ("run", "wrong", "norm", "xor"))
-
-
-class TestConformance(ReaderConformance):
-    """The log names what was hashed, so that it is read; no tensor was saved."""
-
-    @pytest.fixture
-    def reader(self):
-        return DebugModeReader()
-
-    @pytest.fixture(params=["ranks", "run.json"])
-    def dump_root(self, request):
-        return DATA / request.param
-
-    test_index_opens_no_tensor_file = None
-    test_index_does_not_depend_on_the_content = None
-    test_every_tensor_opens = None
 
 
 def tensors(root):

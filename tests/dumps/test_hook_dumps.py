@@ -1,84 +1,35 @@
 """Dumps that hooks of SGLang and Transformers made, compared with what hooks of our own saw, and damaged ones."""
 
-import json
 import pickle
 import shutil
 import zipfile
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from dumps.reading import elements
 
 from pytest_msdump.capabilities.hook_dumps.reader import (
-    DebugTreeReader,
-    ForwardPassReader,
     SglangDumperReader,
     parse_dumper_name,
 )
 from pytest_msdump.cli import main
-from pytest_msdump.core import registry
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.testing.conformance import ReaderConformance
 
 DATA = Path(__file__).parent.parent / "data" / "hooks"
 VALUES = np.load(DATA / "values.npz")
-READERS = registry.load("dumps", "Reader")
 DUMPER, PASSES, TREE, TEXTS = (DATA / name for name in ("sglang_dumper", "sglang_passes", "debug_tree", "debug_texts"))
 SHARDS = DATA / "sglang_shards"
-
-
-def opened(ref):
-    with closing(READERS[ref.reader].open(ref)) as view:
-        return view.read(0, view.size).reshape(view.shape).copy()
 
 
 def found(root):
     """Tensors by rank, iteration, address and occurrence."""
     places = [(ref.key.op.at, ref) for ref in index(root).refs]
     return {(at.rank, at.iteration, ref.key.address, at.occurrence): ref for at, ref in places}
-
-
-class TestDumperConformance(ReaderConformance):
-    @pytest.fixture
-    def reader(self):
-        return SglangDumperReader()
-
-    @pytest.fixture(params=[".", "run"])
-    def dump_root(self, request):
-        return DUMPER / request.param
-
-
-class TestTreeConformance(ReaderConformance):
-    @pytest.fixture
-    def reader(self):
-        return DebugTreeReader()
-
-    @pytest.fixture
-    def dump_root(self):
-        return TREE
-
-    def is_side_file(self, relative):
-        return relative.suffix == ".json"
-
-
-class TestPassConformance(ReaderConformance):
-    """The names of tensors are in the files, so that they are read, as those of npz archives are."""
-
-    @pytest.fixture
-    def reader(self):
-        return ForwardPassReader()
-
-    @pytest.fixture(params=[".", "TP1_PP0_Rank1_pid2"])
-    def dump_root(self, request):
-        return PASSES / request.param
-
-    test_index_opens_no_tensor_file = None
-    test_index_does_not_depend_on_the_content = None
 
 
 # -- What hooks of our own saw ---------------------------------------------------------------------------------------
@@ -100,7 +51,7 @@ def test_modules_gave_what_hooks_of_our_own_saw(root, start, ranks, steps):
                 step, name, call = key.removeprefix(start.format(rank)).split("/")
                 ref = tensors.get((rank, int(step[4:]), f"{name}:output:0", int(call)))
                 if ref is not None:
-                    np.testing.assert_array_equal(opened(ref), values)
+                    np.testing.assert_array_equal(elements(ref), values)
                     checked += 1
     # The first pass of the forward hooks is written before all of its modules are done, and they write leaves alone.
     assert checked == (2 * 7 * steps if root == DUMPER else 2 * (5 + 3))
@@ -115,14 +66,14 @@ def test_gradients_of_weights_are_those_of_the_run():
         weight = tensors[int(rank[4:]), 0, f"{name}:output:0", 0]
         assert (weight.key.op.op_type, weight.place) == ("Parameter", None)
         gradient = tensors[int(rank[4:]), 0, f"{name}/grad:output:0", 0]
-        np.testing.assert_array_equal(opened(gradient), VALUES[key])
+        np.testing.assert_array_equal(elements(gradient), VALUES[key])
 
 
 def test_gradients_of_modules_come_in_the_order_of_the_backward_pass():
     tensors = found(DUMPER)
 
     def one(name, occurrence=0):
-        return opened(tensors[0, 0, f"{name}:output:0", occurrence])
+        return elements(tensors[0, 0, f"{name}:output:0", occurrence])
 
     # Of 10 squares the mean; the last call of the norm is the first that has a gradient.
     np.testing.assert_allclose(one("lm_head/grad_output"), one("lm_head") * 2 / 10, rtol=1e-6)
@@ -139,11 +90,11 @@ def test_arrays_beside_a_tree_are_those_of_the_last_call():
     for key, values in last.items():
         ref = tensors.get((None, 0, f"{key.removeprefix(start)}:output:0", 0))
         if ref is not None:
-            np.testing.assert_array_equal(opened(ref), values)
+            np.testing.assert_array_equal(elements(ref), values)
             checked += 1
     # Of a module with children the inputs alone are written.
     assert checked == 2 * 3 + 2
-    mask = opened(tensors[None, 0, "model.layers.1:input:1", 0])
+    mask = elements(tensors[None, 0, "model.layers.1:input:1", 0])
     np.testing.assert_array_equal(mask, np.full((2, 4), 0.5, np.float32))
 
 
@@ -180,18 +131,12 @@ def test_a_run_passes_against_itself_and_a_mistake_is_found(root, tmp_path, caps
     left = shutil.copytree(root, tmp_path / "left")
     assert main(["compare", str(left), str(root), "--io", "all"]) == 0, capsys.readouterr().out
     ref = next(ref for ref in index(left).refs if ref.key.op.label == "model.layers.0.act" and ref.key.io == "output")
-    values, content = opened(ref), ref.source.path.read_bytes()
+    values, content = elements(ref), ref.source.path.read_bytes()
     at = content.index(values.tobytes())
     ref.source.path.write_bytes(content[:at] + (values + np.float32(1)).tobytes() + content[at + values.nbytes :])
     capsys.readouterr()
     assert main(["compare", str(left), str(root), "--io", "all"]) == 1
     assert "model.layers.0.act" in capsys.readouterr().out
-
-
-def test_arrays_are_held_to_texts_of_another_run(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["compare", str(TREE), str(TEXTS), "--io", "all", "--select", "model.layers.0*"]) == 0
-    assert "6 tensors: 6 pass" in capsys.readouterr().out
 
 
 def test_ranks_of_the_dumper_are_shards(tmp_path):
@@ -230,7 +175,7 @@ def shard_file(root, name, rank):
 
 def changed(path, by):
     """Add a number to the first element of the one tensor of a file."""
-    values = opened(next(ref for ref in index(path.parent).refs if ref.source.path == path)).ravel()
+    values = elements(next(ref for ref in index(path.parent).refs if ref.source.path == path)).ravel()
     content = path.read_bytes()
     at = content.index(values.tobytes())
     path.write_bytes(content[:at] + (values[:1] + np.float32(by)).tobytes() + content[at + 4 :])
@@ -246,7 +191,7 @@ def test_ranks_are_put_together_as_their_files_say(name, tmp_path):
     records = records_by_meta(tmp_path, SHARDS / name, whole)
     assert records.keys() == CUT[name] | {"loss"}
     assert all(record.equal for record in records.values())
-    shapes = {ref.key.op.label: opened(ref).shape for ref in index(whole).refs}
+    shapes = {ref.key.op.label: elements(ref).shape for ref in index(whole).refs}
     assert {op: record.left.shape for op, record in records.items()} == shapes
 
 
@@ -419,10 +364,10 @@ def test_a_value_that_is_no_tensor_is_an_error_of_its_own(tmp_path):
     (ref,) = index(saved(tmp_path / "dump", name)).refs
     shutil.copyfile(next(PASSES.rglob("*.pt")), ref.source.path)
     with pytest.raises(TensorFileError, match="has 3 tensors, not the one"):
-        opened(ref)
+        elements(ref)
     ref.source.path.write_bytes(b"x")
     with pytest.raises(TensorFileError, match="not a zip archive"):
-        opened(ref)
+        elements(ref)
 
 
 def test_a_pass_that_cannot_be_read_names_its_file(tmp_path):
@@ -455,11 +400,3 @@ def test_a_tree_names_no_file_of_another_folder(tmp_path):
     refs = index(copy).refs
     assert {ref.source.folder for ref in refs} == {copy}
     assert len(refs) == len(index(TREE).refs)
-
-
-def test_a_summary_alone_is_read(tmp_path):
-    shutil.copyfile(TEXTS / "Net_debug_tree_SUMMARY.json", tmp_path / "Net_debug_tree_SUMMARY.json")
-    values = [[ref.statistics.values for ref in index(root).refs] for root in (tmp_path, TEXTS)]
-    assert values[0] == values[1]
-    tree = json.loads((tmp_path / "Net_debug_tree_SUMMARY.json").read_text())
-    assert "value" not in tree["inputs"]["args"][0]

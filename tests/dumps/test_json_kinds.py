@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from pytest_msdump.capabilities.debug_mode.kinds import described
+from pytest_msdump.capabilities.debug_mode.reader import described
 from pytest_msdump.cli import main
 
 COMMON = {"dump_mode": 0, "path": "/d", "net_name": "N", "iteration": "all", "input_output": 0, "support_device": [0]}

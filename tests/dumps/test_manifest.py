@@ -12,12 +12,10 @@ from pytest_msdump import open_dump
 from pytest_msdump.capabilities.record.manifest import write_manifest
 from pytest_msdump.capabilities.record.writer import sketch_dump
 from pytest_msdump.core.dumps.manifest import parse_manifest
-from pytest_msdump.core.dumps.npy_folder import NpyFolderReader
 from pytest_msdump.core.matching.pairer import pair_dumps
 from pytest_msdump.core.model.dump import Edge, Operator
 from pytest_msdump.core.model.tensor import Coordinates
 from pytest_msdump.record import DumpWriter, RawArray
-from pytest_msdump.testing.conformance import ReaderConformance
 
 
 def write(folder, **options):
@@ -33,19 +31,6 @@ def write(folder, **options):
 def change(folder, **values):
     path = folder / "msdump.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
-
-
-class TestRecordedFolder(ReaderConformance):
-    @pytest.fixture
-    def reader(self):
-        return NpyFolderReader()
-
-    @pytest.fixture
-    def dump_root(self, tmp_path):
-        return write(tmp_path / "d")
-
-    def is_side_file(self, path):
-        return path.name == "msdump.json"
 
 
 def test_true_names_inputs_types_lines_and_places_come_from_the_manifest(tmp_path):
@@ -137,12 +122,6 @@ def test_a_damaged_manifest_is_a_note(tmp_path, text, note):
     dump = open_dump(folder, allow_incomplete=True)
     assert any(note in one for one in dump.dump.notes)
     assert dump.refs
-
-
-def test_a_manifest_that_is_not_text_is_a_note(tmp_path):
-    folder = write(tmp_path / "d")
-    (folder / "msdump.json").write_bytes(b"\xff\xfe\x00")
-    assert "msdump.json is left out: it is not text" in open_dump(folder, allow_incomplete=True).dump.notes
 
 
 JSON = st.recursive(

@@ -2,25 +2,18 @@ import json
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
-from dump_builder import START, write_mindspore
+from dump_builder import START
 
-from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.base import index_dump as index
 from pytest_msdump.core.dumps.mindspore import MindSporeReader
 from pytest_msdump.core.errors import UnknownDumpFormatError
 from pytest_msdump.core.model.tensor import Coordinates
-from pytest_msdump.testing.conformance import ReaderConformance
 
 DATA = Path(__file__).parents[1] / "data"
 HAZARDS = DATA / "hazards"
 LENET = DATA / "lenet"
 RELU = "ReLU.relu-op0.0.0.{}.output.0.DefaultFormat.Float32.npy"
-SIDE_FOLDERS = {".dump_metadata", "graphs", "execution_order"}
-
-
-def index(root):
-    return index_dump(root)
 
 
 def touch(root, *names):
@@ -37,47 +30,6 @@ def coordinates(root):
 
 def tensor_files(root):
     return {path for path in root.rglob("*.npy") if path.is_file()}
-
-
-class Conformance(ReaderConformance):
-    @pytest.fixture
-    def reader(self):
-        return MindSporeReader()
-
-    def is_side_file(self, relative):
-        return bool(SIDE_FOLDERS & set(relative.parts)) or relative.name == "mapping.csv"
-
-
-class TestLenet(Conformance):
-    @pytest.fixture(params=["target", "target_bad", "target_bad2"])
-    def dump_root(self, request):
-        return LENET / request.param
-
-
-class TestHazards(Conformance):
-    @pytest.fixture(params=["bf16", "longname", "rerun_same_dir", "while_loop"])
-    def dump_root(self, request):
-        return HAZARDS / request.param
-
-
-class TestOneIteration(Conformance):
-    @pytest.fixture
-    def dump_root(self):
-        return HAZARDS / "longname" / "rank_0" / "Net" / "0" / "0"
-
-
-class TestManyCoordinates(Conformance):
-    @pytest.fixture
-    def dump_root(self, tmp_path):
-        tensors = [
-            ("Add", "Default/Add-op0", "input", 1, np.float16(3)),
-            ("Add", "Default/Add-op0", "output", 0, np.zeros((2, 0, 3))),
-            ("Parameter", "w/x.y z:0", "output", 0, np.arange(3, dtype=np.uint8)),
-        ]
-        root = tmp_path / "dump"
-        for rank, net, graph, iteration in [(0, "A", 0, 0), (0, "A", 0, 2), (0, "A", 3, 3), (1, "B", 0, 0)]:
-            write_mindspore(root, tensors, rank=rank, net=net, graph=graph, iteration=iteration)
-        return touch(root, "rank_1/B/0/0/stranger.npy", "rank_1/B/half.npy", "readme.md")
 
 
 @pytest.mark.parametrize("name", ["lenet/target", "lenet/target_bad", "lenet/target_bad2"])
@@ -170,24 +122,6 @@ def test_places_are_by_the_first_output_in_time(tmp_path):
     assert places == {"Early": 0, "In": 1, "Late": 2}
 
 
-def test_known_side_files_are_neither_tensors_nor_unexplained(tmp_path):
-    touch(
-        tmp_path,
-        "rank_0/.dump_metadata/data_dump.json",
-        "rank_0/.dump_metadata/hccl.json",
-        "rank_0/graphs/ms_output_trace_code_graph_0.ir",
-        "rank_0/execution_order/ms_execution_order_graph_0.csv",
-        "rank_0/hccl.json",
-        "rank_0/Net/0/0/statistic.csv",
-        "rank_0/Net/0/0/mapping.csv",
-        "rank_0/Net/0/0/ReLU.Default_ReLU-op0.json",
-        f"rank_0/Net/0/0/{RELU.format(5)}",
-    )
-    dump = index(tmp_path)
-    assert len(dump.refs) == 1
-    assert dump.unexplained == ()
-
-
 def test_what_does_not_belong_is_unexplained(tmp_path):
     touch(tmp_path, f"rank_0/Net/0/0/{RELU.format(5)}")
     strangers = [
@@ -270,11 +204,6 @@ def test_any_directory_of_a_tree_can_be_pointed_at(below):
     assert index(root).unexplained == ()
 
 
-def test_the_way_the_path_is_written_does_not_matter(monkeypatch):
-    monkeypatch.chdir(LENET / "target/rank_0/Lenet/0/0")
-    assert coordinates(Path()) == coordinates(Path("../0")) == (0, "Lenet", 0, 0)
-
-
 @pytest.mark.parametrize(
     ("below", "expected"),
     [
@@ -287,11 +216,6 @@ def test_the_way_the_path_is_written_does_not_matter(monkeypatch):
 def test_what_a_copy_out_of_the_tree_no_longer_tells_is_unknown(tmp_path, below, expected):
     touch(tmp_path / below, RELU.format(5))
     assert coordinates(tmp_path / "copied") == expected
-
-
-def test_side_files_of_a_copy_are_known_beside_its_tensors(tmp_path):
-    touch(tmp_path, RELU.format(5), "statistic.csv", "ReLU.relu-op0.json", "notes.txt", "other/statistic.csv")
-    assert index(tmp_path).unexplained == (Path("notes.txt"), Path("other/statistic.csv"))
 
 
 def test_an_iteration_reached_through_a_link_keeps_its_coordinates(tmp_path):

@@ -33,27 +33,25 @@ def steps(repeats):
     ]
 
 
-def test_steps_that_lie_in_one_directory_are_told_apart_by_time():
-    repeats = separate_tree_runs(ROOT, runs("a", "b", "a", "b", "a", "b"))
-    assert steps(repeats) == [("a", 0, 0), ("b", 0, 0), ("a", 1, 0), ("b", 1, 0), ("a", 2, 0), ("b", 2, 0)]
-    assert repeats.older == ()
-    assert repeats.notes == (
-        (
-            "every operator of device 0, net Net, graph 0 was dumped several times into one directory (a training "
-            "without data sinking): split by time into the iterations 0 to 2"
-        ),
+# What was written, in order of time, into one directory, and the iteration of each; a loop's later passes have a point.
+STEPS = {
+    "told apart by time": ("ababab", "a0 b0 a1 b1 a2 b2"),
+    "that overlap in time, but repeat alike": ("abacbc", "a0 b0 a1 c0 b1 c1"),
+    "of which the last was cut short, with a loop within": ("abbabbab", "a0 b0 b0. a1 b1 b1. a2 b2"),
+}
+
+
+@pytest.mark.parametrize("law", STEPS)
+def test_steps_that_lie_in_one_directory_are(law):
+    written, expected = STEPS[law]
+    repeats = separate_tree_runs(ROOT, runs(*written))
+    told = " ".join(f"{op}{iteration}{'.' * occurrence}" for op, iteration, occurrence in steps(repeats))
+    assert (told, repeats.older, len(repeats.notes)) == (expected, (), 1)
+    last = max(ref.key.op.at.iteration for ref in repeats.newest)
+    assert repeats.notes[0] == (
+        "every operator of device 0, net Net, graph 0 was dumped several times into one directory (a training without "
+        f"data sinking): split by time into the iterations 0 to {last}"
     )
-
-
-def test_steps_whose_files_overlap_in_time_are_told_apart_when_all_repeat_alike():
-    assert steps(separate_tree_runs(ROOT, runs("a", "b", "a", "c", "b", "c"))) == [
-        ("a", 0, 0),
-        ("b", 0, 0),
-        ("a", 1, 0),
-        ("c", 0, 0),
-        ("b", 1, 0),
-        ("c", 1, 0),
-    ]
 
 
 def test_numbers_that_are_no_times_tell_no_steps():
@@ -70,21 +68,6 @@ def test_all_tensors_of_a_dump_file_belong_to_one_step():
         ("input", 1),
         ("output", 1),
     }
-
-
-def test_a_last_step_that_was_cut_short_and_loops_within_steps_are_kept():
-    repeats = separate_tree_runs(ROOT, runs("a", "b", "b", "a", "b", "b", "a", "b"))
-    assert steps(repeats) == [
-        ("a", 0, 0),
-        ("b", 0, 0),
-        ("b", 0, 1),
-        ("a", 1, 0),
-        ("b", 1, 0),
-        ("b", 1, 1),
-        ("a", 2, 0),
-        ("b", 2, 0),
-    ]
-    assert "iterations 0 to 2" in repeats.notes[0]
 
 
 @pytest.mark.parametrize("ops", ["ab", "aab", "ababc", "aabba", "abbbaab", "ababb"])

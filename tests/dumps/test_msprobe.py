@@ -10,28 +10,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dumps.reading import elements
 
-from pytest_msdump.capabilities.msprobe.dump_json import parse_call, parse_file
-from pytest_msdump.capabilities.msprobe.reader import MsprobeReader
+from pytest_msdump.capabilities.msprobe.reader import parse_call, parse_file
 from pytest_msdump.cli import main
-from pytest_msdump.core import registry
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.dumps.npy import open_npy
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.metrics.statistics import statistics_of
-from pytest_msdump.testing.conformance import ReaderConformance
 
 DATA = Path(__file__).parent.parent / "data" / "msprobe"
 VALUES = np.load(DATA / "values.npz")
-READERS = registry.load("dumps", "Reader")
 PROGRAM = (DATA / "make.py").read_text().splitlines()
-
-
-def opened(ref):
-    with closing(READERS[ref.reader].open(ref)) as view:
-        return view.read(0, view.size).reshape(view.shape).copy()
 
 
 def refs_of(root, address):
@@ -53,29 +45,6 @@ def tree(tmp_path):
     return shutil.copytree(DATA / "tensor_L0", tmp_path / "tree")
 
 
-class TestConformance(ReaderConformance):
-    @pytest.fixture
-    def reader(self):
-        return MsprobeReader()
-
-    @pytest.fixture(
-        params=[
-            "tensor_L0",
-            "mindspore_mix",
-            "gelu",
-            "debug",
-            "debug/step0/proc1",
-            "tensor_L0/step0/rank1",
-            "tensor_L0/step0/rank0/dump_tensor_data",
-        ]
-    )
-    def dump_root(self, request):
-        return DATA / request.param
-
-    def is_side_file(self, relative):
-        return relative.name in {"dump.json", "stack.json", "construct.json", "debug.json"}
-
-
 # -- What msprobe saved ----------------------------------------------------------------------------------------------
 
 
@@ -84,7 +53,7 @@ def test_modules_gave_what_hooks_of_our_own_saw(rank):
     names = {"fc": 1, "act": 1, "head.0": 2}
     for name, calls in names.items():
         for call in range(calls):
-            found = opened(one(DATA / "tensor_L0", f"{name}:output:0", call, rank))
+            found = elements(one(DATA / "tensor_L0", f"{name}:output:0", call, rank))
             np.testing.assert_array_equal(found, VALUES[f"tensor_L0/step0/rank{rank}/{name}/{call}"])
 
 
@@ -92,19 +61,19 @@ def test_modules_gave_what_hooks_of_our_own_saw(rank):
 @pytest.mark.parametrize("weight", ["fc.weight", "fc.bias", "head.0.weight", "head.0.bias"])
 def test_gradients_of_weights_have_the_name_of_their_weight(rank, weight):
     ref = one(DATA / "tensor_L0", f"{weight}/grad:output:0", 0, rank)
-    np.testing.assert_array_equal(opened(ref), VALUES[f"tensor_L0/step0/rank{rank}/{weight}/grad"])
+    np.testing.assert_array_equal(elements(ref), VALUES[f"tensor_L0/step0/rank{rank}/{weight}/grad"])
     assert refs_of(DATA / "tensor_L0", f"{weight}:output:0")[0].key.op.op_type == "Parameter"
 
 
 def test_gradients_of_modules_come_in_the_order_of_the_backward_pass():
     """With Tanh between: d/d(its input) is d/d(its output) times 1 - its output squared."""
     root = DATA / "tensor_L0"
-    after, before = (opened(one(root, f"act/grad_{side}:output:0", 0, 0)) for side in ("output", "input"))
-    given = opened(one(root, "act:output:0", 0, 0))
+    after, before = (elements(one(root, f"act/grad_{side}:output:0", 0, 0)) for side in ("output", "input"))
+    given = elements(one(root, "act:output:0", 0, 0))
     np.testing.assert_allclose(before, after * (1 - given**2), rtol=1e-5)
     # The second call of head.0 comes first, and is given what the first one gives back.
-    first, second = (opened(one(root, "head.0/grad_input:output:0", call, 0)) for call in (0, 1))
-    np.testing.assert_array_equal(first, opened(one(root, "head.0/grad_output:output:0", 1, 0)))
+    first, second = (elements(one(root, "head.0/grad_input:output:0", call, 0)) for call in (0, 1))
+    np.testing.assert_array_equal(first, elements(one(root, "head.0/grad_output:output:0", 1, 0)))
     np.testing.assert_array_equal(second, after)
 
 
@@ -121,17 +90,6 @@ def test_operators_are_in_the_order_of_their_calls_with_lines_of_the_program():
     assert {ref.key.op.op_type for ref in refs if ref.place is None} == {"Parameter"}
 
 
-def test_every_file_is_a_tensor():
-    for root in DATA.iterdir():
-        if root.is_dir():
-            dump = index(root)
-            files = {path for path in root.rglob("*") if path.suffix in {".pt", ".npy"}}
-            assert {ref.source.path for ref in dump.refs if ref.reader == "msprobe"} == files
-            assert dump.unexplained == ()
-            assert bool(dump.notes) == (root.name == "structure")
-    assert index(DATA / "tensor_L0").labels == (("framework", "pytorch"), ("level", "L0"), ("task", "tensor"))
-
-
 def test_arrays_of_mindspore_are_those_that_numpy_reads():
     root = DATA / "mindspore_mix"
     data = root / "step0/proc1/dump_tensor_data"
@@ -142,7 +100,7 @@ def test_arrays_of_mindspore_are_those_that_numpy_reads():
         "fc.bias/grad:output:0": "Cell.fc.Dense.parameters_grad.0.bias.npy",
         "Primitive.matmul.MatMul:input:1": "Primitive.matmul.MatMul.0.forward.input.1.npy",
     }.items():
-        np.testing.assert_array_equal(opened(one(root, address)), np.load(data / file))
+        np.testing.assert_array_equal(elements(one(root, address)), np.load(data / file))
     assert one(root, "Primitive.matmul.MatMul:output:0").key.op.op_type == "MatMul"
 
 
@@ -160,7 +118,7 @@ def test_statistics_are_those_of_the_tensors_that_hooks_saw():
             np.testing.assert_allclose(values["l2_norm"], np.linalg.norm(seen.astype("f8")), rtol=1e-6)
             assert values["crc32"] == f"{zlib.crc32(seen.tobytes()):08x}"
     with pytest.raises(TensorFileError, match="task = tensor"):
-        opened(one(root, "fc:output:0"))
+        elements(one(root, "fc:output:0"))
 
 
 def test_an_xor_is_that_of_the_tensors_that_hooks_saw_and_of_other_tensors(tmp_path):
@@ -181,8 +139,8 @@ def test_an_xor_is_that_of_the_tensors_that_hooks_saw_and_of_other_tensors(tmp_p
 def test_variables_of_the_level_debug_are_operators_of_their_names():
     root = DATA / "debug"
     saved, exponential = (one(root, f"result:output:{slot}") for slot in (0, 1))
-    np.testing.assert_array_equal(opened(saved), VALUES["debug/step0/rank0/result/0"])
-    np.testing.assert_allclose(opened(exponential), np.exp(opened(saved)), rtol=1e-6)
+    np.testing.assert_array_equal(elements(saved), VALUES["debug/step0/rank0/result/0"])
+    np.testing.assert_allclose(elements(exponential), np.exp(elements(saved)), rtol=1e-6)
     dump = index(DATA / "debug_statistics")
     assert [(ref.key.address, ref.is_unseen, ref.place) for ref in dump.refs] == [
         ("result:output:0", True, 0), ("result:output:1", True, 0),
@@ -204,7 +162,7 @@ def changed(path, by):
     """Add to the values of a file of torch.save, where they lie."""
     content = path.read_bytes()
     (ref,) = index(path).refs
-    values = opened(ref)
+    values = elements(ref)
     at = content.index(values.tobytes())
     path.write_bytes(content[:at] + (values + np.float32(by)).tobytes() + content[at + values.nbytes :])
 
@@ -388,13 +346,13 @@ def test_without_any_statistic_of_values_nothing_was_compared(tmp_path, capsys, 
 
 
 def test_a_killed_run_without_json_is_read_by_its_names(tree):
-    whole = {ref.key: opened(ref) for ref in index(tree).refs}
+    whole = {ref.key: elements(ref) for ref in index(tree).refs}
     for path in tree.rglob("*.json"):
         path.unlink()
     dump = index(tree)
     assert {ref.key for ref in dump.refs} == whole.keys()
     for ref in dump.refs:
-        np.testing.assert_array_equal(opened(ref), whole[ref.key])
+        np.testing.assert_array_equal(elements(ref), whole[ref.key])
     assert {ref.place for ref in dump.refs} == {None}
     assert dump.notes[0].startswith(
         "50 files of calls that are in no dump.json, e.g. step0/rank0/dump_tensor_data/Module."
@@ -477,7 +435,7 @@ def test_names_that_lead_elsewhere_are_no_files(tmp_path):
     assert [other.is_unseen for other in others] == [True] * (len(names) - 1)
     assert ref.source.path == tmp_path / "tree/step0/rank0/dump_tensor_data/absent.pt"
     with pytest.raises(TensorFileError, match="cannot be opened"):
-        opened(ref)
+        elements(ref)
 
 
 @pytest.mark.parametrize(
@@ -514,7 +472,7 @@ def test_bfloat16_of_mindspore_lies_in_float32_and_is_judged_as_bfloat16(tmp_pat
     (root / "step0/rank0/dump_tensor_data").mkdir()
     np.save(root / "step0/rank0/dump_tensor_data" / name, np.ones(2, np.float32))
     saved, alone = index(root).refs
-    assert (saved.computed, opened(saved).dtype) == ("bfloat16", np.float32)
+    assert (saved.computed, elements(saved).dtype) == ("bfloat16", np.float32)
     # The digest is that of float32.
     assert "crc32" not in alone.statistics.values
 

@@ -1,22 +1,17 @@
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
-from dump_builder import START, write_mindspore, write_reference
+from dump_builder import START
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.core import registry
-from pytest_msdump.core.dumps.base import index_dump
-from pytest_msdump.core.dumps.npy import NpyFileReader
-from pytest_msdump.core.dumps.npy_folder import NpyFolderReader
+from pytest_msdump.core import ports
+from pytest_msdump.core.dumps.base import index_dump as index
 from pytest_msdump.core.errors import DumpNotFoundError, UnknownDumpFormatError
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.testing.conformance import ReaderConformance
 
 DATA = Path(__file__).parents[1] / "data"
-READERS = registry.load("dumps", "Reader")
 
 
 def touch(root, *names):
@@ -26,46 +21,9 @@ def touch(root, *names):
     return root
 
 
-def index(root):
-    return index_dump(root)
-
-
 def seen(dump):
     """(operator, slot, iteration, occurrence) in the dump's order."""
     return [(r.key.op.name, r.key.slot, r.key.op.at.iteration, r.key.op.at.occurrence) for r in dump.refs]
-
-
-class TestFlatFolder(ReaderConformance):
-    @pytest.fixture
-    def reader(self):
-        return NpyFolderReader()
-
-    @pytest.fixture
-    def dump_root(self):
-        return DATA / "lenet" / "reference"
-
-
-class TestNumberedFolders(ReaderConformance):
-    @pytest.fixture
-    def reader(self):
-        return NpyFolderReader()
-
-    @pytest.fixture
-    def dump_root(self, tmp_path):
-        for iteration in (0, 2, 11):
-            write_reference(tmp_path / "ref" / str(iteration), {"a.b": np.arange(3), "c:1": np.ones(())})
-        return touch(tmp_path / "ref", "readme.md", "0/half.npy", "more/a.0.1700000000000001.npy")
-
-
-class TestSingleFile(ReaderConformance):
-    @pytest.fixture
-    def reader(self):
-        return NpyFileReader()
-
-    @pytest.fixture
-    def dump_root(self, tmp_path):
-        write_reference(tmp_path, {"fc1": np.arange(4.0)})
-        return next(tmp_path.iterdir())
 
 
 def test_lenet_reference_is_read_in_the_order_of_the_run():
@@ -167,7 +125,7 @@ def test_files_that_no_reader_knows_are_a_short_error_that_begins_with_what_to_d
     assert "\n" not in text
     assert text.startswith("give the directory of a dump")
     assert "'deep/deep/deep/" in text
-    assert all(name in text for name in READERS)
+    assert all(name in text for name in ports.rows("READERS"))
     assert len(text) < 340 - len("ERROR: /data/run/dump: ")
 
 
@@ -282,8 +240,3 @@ def test_whatever_the_names_every_file_is_listed_or_the_format_is_unknown(tmp_pa
         return
     paths = [ref.source.path for ref in (*dump.refs, *dump.older)] + [root / path for path in dump.unexplained]
     assert sorted(paths) == sorted(root.iterdir())
-
-
-def test_a_mindspore_tree_is_no_npy_folder(tmp_path):
-    write_mindspore(tmp_path, [("ReLU", "Default/ReLU-op0", "output", 0, [1.0])])
-    assert not NpyFolderReader().recognises(tmp_path)

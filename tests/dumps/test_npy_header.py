@@ -59,16 +59,6 @@ def test_version_3_header_is_read_as_utf_8():
     assert parsed.descr == [("größe_€", "<f4")]
 
 
-@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
-def test_header_cut_at_every_byte_is_refused(version):
-    data = saved(np.zeros((2, 3), np.float32), version)
-    end = parse_header(data, where="here").data_offset
-    for cut in range(end):
-        with pytest.raises(TensorFileError, match=r"cut off|is empty"):
-            parse_header(data[:cut], where="here")
-    assert parse_header(data[:end], where="here").shape == (2, 3)
-
-
 @pytest.mark.parametrize(
     "text",
     [

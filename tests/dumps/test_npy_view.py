@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dumps.reading import open_files
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -157,30 +158,6 @@ def test_float32_below_a_header_of_float16_is_read_where_a_dump_format_has_it(tm
             open_npy(path, TensorSpec(), of_mindspore=True)
 
 
-def test_file_cut_at_every_byte_is_refused_and_only_the_whole_is_read(tmp_path):
-    np.save(tmp_path / "whole.npy", np.arange(6, dtype=np.int16))
-    data = (tmp_path / "whole.npy").read_bytes()
-    path = tmp_path / "cut.npy"
-    for cut in range(len(data)):
-        path.write_bytes(data[:cut])
-        with pytest.raises(TensorFileError, match="the run was probably killed while writing"):
-            open_npy(path, TensorSpec())
-    path.write_bytes(data[:-5])
-    with pytest.raises(TensorFileError, match="cut off after 7 of 12 bytes"):
-        open_npy(path, TensorSpec())
-    path.write_bytes(data + b"\0")
-    with pytest.raises(TensorFileError, match="1 bytes too many"):
-        open_npy(path, TensorSpec())
-
-
-def test_permissions_of_a_whole_file_do_not_matter(tmp_path):
-    np.save(tmp_path / "a.npy", np.arange(3))
-    for mode in (0o644, 0o400):
-        (tmp_path / "a.npy").chmod(mode)
-        with open_npy(tmp_path / "a.npy", TensorSpec()) as view:
-            assert view.read(0, 3).tolist() == [0, 1, 2]
-
-
 @pytest.fixture
 def alarm():
     """Turn a hanging call into an error."""
@@ -222,10 +199,6 @@ def test_unreadable_file_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(TensorFileError, match=r"a\.npy: cannot be opened: Permission denied; make it readable"):
         open_npy(tmp_path / "a.npy", TensorSpec())
-
-
-def open_files():
-    return len(list(Path("/dev/fd").iterdir()))
 
 
 def test_no_descriptor_is_left_open(tmp_path):

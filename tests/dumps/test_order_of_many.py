@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -43,7 +42,7 @@ def of_one_run(times: list[int | None], names: list[str], places: list[int | Non
     at = Coordinates(iteration=0, occurrence=0)
     return [
         TensorRef(
-            TensorKey(OpKey(name, at if shared else replace(at), PARAMETER if name == "p" else None), "output", 0),
+            TensorKey(OpKey(name, at if shared else Coordinates(*at), PARAMETER if name == "p" else None), "output", 0),
             TensorSpec(),
             TensorSource.of(Path(f"/d/{number}"), time),
             "npy-folder",

@@ -44,26 +44,8 @@ def names(refs):
     return "".join(r.key.op.name for r in refs)
 
 
-def kept(repeats):
-    """Name and time of each tensor that is compared."""
-    return [(ref.key.op.name, ref.source.timestamp - START) for ref in repeats.newest]
-
-
 def partial(repeats):
     return repeats.partial and (repeats.partial.newer, repeats.partial.tensors)
-
-
-def test_a_second_run_that_was_cut_short_replaces_only_what_it_wrote():
-    repeats = separate_runs([*sequence("a b c d"), *sequence("a b", start=5000)])
-    assert kept(repeats) == [("c", 2), ("d", 3), ("a", 5000), ("b", 5001)]
-    assert names(repeats.older) == "ab"
-    assert partial(repeats) == (2, 4)
-    assert repeats.notes == (
-        (
-            "the directory holds a partial second run: 2 of 4 tensors of rank 0, net Net, iteration 0; 2 older files "
-            "left out, what the second run does not hold is compared from the run before"
-        ),
-    )
 
 
 # Each law: what was written from which time on, what is compared (NAME.OCCURRENCE@TIME), what is left out, and how many

@@ -15,32 +15,15 @@ from dumps.dumpmade import (
     put,
     sliced_json,
 )
+from dumps.reading import elements, open_files, opened
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.capabilities.ascend.slices import parse_slicing
-from pytest_msdump.core import registry
-from pytest_msdump.core.dumps.base import index_dump
-from pytest_msdump.core.errors import TensorFileError, TensorShapeError
+from pytest_msdump.core.dumps.base import index_dump as index
+from pytest_msdump.core.errors import TensorFileError
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "l_ffts"
-READERS = registry.load("dumps", "Reader")
-
-
-def index(root):
-    return index_dump(root)
-
-
-def opened(ref):
-    return READERS[ref.reader].open(ref)
-
-
-def whole(ref):
-    view = opened(ref)
-    try:
-        return view.read(0, view.size).reshape(view.shape).copy()
-    finally:
-        view.close()
 
 
 def slice_file(part, attribute, *, original, data_type=FLOAT, inputs=()):
@@ -84,15 +67,15 @@ def test_golden_threads_are_joined_along_their_axis():
     first, second = ref.source.pieces
     # Outputs are the last 560 and 280 bytes of the two files.
     expected = np.frombuffer(first.read_bytes()[-560:] + second.read_bytes()[-280:], "<f4").reshape(6, 5, 7)
-    assert whole(ref).tobytes() == expected.tobytes()
+    assert elements(ref).tobytes() == expected.tobytes()
     assert opened(ref).spec.logical_shape == (6, 5, 7)
 
 
 def test_golden_slices_are_joined_under_the_name_of_the_operator():
     (ref,) = (one for one in index(GOLDEN / "left").refs if one.key.address == "man_op:output:0")
     expected = b"".join(path.read_bytes()[-420:] for path in ref.source.pieces)
-    assert whole(ref).tobytes() == expected
-    assert whole(ref).shape == opened(ref).spec.logical_shape == (6, 5, 7)
+    assert elements(ref).tobytes() == expected
+    assert elements(ref).shape == opened(ref).spec.logical_shape == (6, 5, 7)
     assert ref.key.op.name == "partition0_rank1_new_sub_graph1_sgt_graph_0_man_op"
 
 
@@ -106,7 +89,7 @@ def test_the_headers_name_counts_only_when_it_is_the_files(tmp_path, header_name
 def test_of_inputs_the_first_thread_is_read_and_that_is_told():
     dump = index(GOLDEN / "left")
     (ref,) = (one for one in dump.refs if one.key.io == "input")
-    assert whole(ref).shape == (4, 5, 7)
+    assert elements(ref).shape == (4, 5, 7)
     assert opened(ref).spec.logical_shape is None
     assert any("first thread's alone" in note for note in dump.notes)
 
@@ -135,27 +118,6 @@ def test_joined_is_what_was_cut(tmp_path_factory, data):
         values.transpose(axes).shape,
     )
     view.close()
-
-
-def test_ten_slices_and_more_are_in_the_order_of_their_numbers(tmp_path):
-    values = np.arange(24, dtype="<f4").reshape(12, 2)
-    write_slices(tmp_path, values, 0, list(range(1, 12)))
-    (ref,) = index(tmp_path).refs
-    assert whole(ref).tolist() == values.tolist()
-
-
-def test_a_read_in_the_middle_of_rows_meets_every_part(tmp_path):
-    values = np.arange(60, dtype="<f4").reshape(4, 5, 3)
-    write_threads(tmp_path, values, 1, [2, 3])
-    (ref,) = index(tmp_path).refs
-    view = opened(ref)
-    for start in range(60):
-        for stop in range(start, 61):
-            assert view.read(start, stop).tolist() == list(range(start, stop))
-    with pytest.raises(ValueError, match="together they have 60"):
-        view.read(0, 61)
-    with pytest.raises(TensorShapeError, match="slices: axes"):
-        view.permuted((0, 0, 1))
 
 
 @pytest.mark.parametrize(("skip", "text"), [({2}, "3 of 4 slices are there, e.g. not number 2"), ({0}, "not number 0")])
@@ -226,7 +188,7 @@ def test_slices_that_tell_nothing_of_their_cut_are_refused_and_one_file_is_a_ten
         put(tmp_path, f"Add.op.6.3.{TIME + number}.4.12.{number}.0", dump2(header, part.tobytes()))
     put(tmp_path, f"Add.alone.6.3.{TIME + 9}.4.12.0.0", dump2(header, part.tobytes()))
     sliced, alone = sorted(index(tmp_path).refs, key=lambda ref: ref.key.op.name != "op")
-    assert whole(alone).tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert elements(alone).tolist() == [0.0, 1.0, 2.0, 3.0]
     with pytest.raises(TensorFileError, match="one of 2 slices, but its header does not say"):
         opened(sliced)
 
@@ -237,7 +199,7 @@ def test_two_passes_are_two_occurrences(tmp_path):
     # An operator behind the loop, without which the second pass would be another run of everything.
     put(tmp_path, f"Add.behind.7.3.{TIME + 300}", one_output(np.ones(1, "<f4")))
     refs = index(tmp_path).refs[:2]
-    assert [(ref.key.op.at.occurrence, set(whole(ref).ravel().tolist())) for ref in refs] == [(0, {0.0}), (1, {1.0})]
+    assert [(ref.key.op.at.occurrence, set(elements(ref).ravel().tolist())) for ref in refs] == [(0, {0.0}), (1, {1.0})]
 
 
 @pytest.mark.parametrize("lost", [0, 1])
@@ -262,9 +224,9 @@ def manual_inputs(folder, shapes, original):
 
 def test_inputs_of_slices_are_joined_when_their_shapes_leave_no_doubt(tmp_path):
     cut = manual_inputs(tmp_path / "cut", [(2, 3), (1, 3)], (3, 3))
-    assert whole(cut).tolist() == [[0.0] * 3, [0.0] * 3, [1.0] * 3]
+    assert elements(cut).tolist() == [[0.0] * 3, [0.0] * 3, [1.0] * 3]
     shared = manual_inputs(tmp_path / "shared", [(2, 3), (2, 3)], (2, 3))
-    assert whole(shared).tolist() == [[0.0] * 3] * 2
+    assert elements(shared).tolist() == [[0.0] * 3] * 2
     with pytest.raises(TensorFileError, match="how they make one tensor is unknown"):
         opened(manual_inputs(tmp_path / "unknown", [(2, 3), (2, 3)], (3, 3)))
 
@@ -294,9 +256,6 @@ def test_an_attribute_that_tells_nothing_is_refused(text, reason):
 
 
 def test_no_file_stays_open_when_slices_are_refused_or_closed(tmp_path):
-    def open_files():
-        return len(list(Path("/proc/self/fd").iterdir()))
-
     write_threads(tmp_path / "bad", np.ones((8, 2), "<f4"), 0, [2, 4, 6], skip={2})
     write_threads(tmp_path / "good", np.ones((8, 2), "<f4"), 0, [2, 4, 6])
     bad, good = (index(tmp_path / name).refs[0] for name in ("bad", "good"))
@@ -314,7 +273,7 @@ def test_threads_that_do_not_tell_what_they_wrote_are_joined_by_their_shapes(tmp
     values = np.arange(12, dtype="<f4").reshape(2, 6)
     write_threads(tmp_path, values, 1, [1, 3], boxes=[])
     (ref,) = index(tmp_path).refs
-    assert whole(ref).tolist() == values.tolist()
+    assert elements(ref).tolist() == values.tolist()
 
 
 def test_a_slice_without_the_tensor_is_refused(tmp_path):
@@ -324,7 +283,7 @@ def test_a_slice_without_the_tensor_is_refused(tmp_path):
         content = dump2(message(outputs=outputs, attribute=attribute), bytes(4 * count))
         put(tmp_path, f"Add.op_lxslice{number}.6.3.{TIME + number}.4.12.0.0", content)
     first, second = index(tmp_path).refs
-    assert whole(first).tolist() == [0.0, 0.0]
+    assert elements(first).tolist() == [0.0, 0.0]
     with pytest.raises(TensorFileError, match="has no output 1, the first slice has"):
         opened(second)
 
@@ -339,7 +298,7 @@ def test_a_slice_that_cannot_be_read_is_an_error_of_its_operator(tmp_path, broke
     (sliced,) = (ref for ref in dump.refs if ref.key.op.name == "op")
     with pytest.raises(TensorFileError, match="is empty"):
         opened(sliced)
-    assert [whole(ref).tolist() for ref in dump.refs if ref.key.op.name == "other"] == [[1.0, 1.0]]
+    assert [elements(ref).tolist() for ref in dump.refs if ref.key.op.name == "other"] == [[1.0, 1.0]]
     assert any("header cannot be read" in note for note in dump.notes)
 
 
@@ -359,4 +318,4 @@ def test_bytes_behind_the_header_count_of_every_slice(tmp_path):
     (ref,) = index(tmp_path).refs
     view = opened(ref)
     assert (view.spec.trailing_bytes, view.permuted((1, 0)).spec.trailing_bytes) == (6, 6)
-    np.testing.assert_array_equal(whole(ref), values)
+    np.testing.assert_array_equal(elements(ref), values)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.core.dumps import strided_reader
+from pytest_msdump.core.dumps import array_reader
+from pytest_msdump.core.dumps.array_reader import ReusedMemory, StridedReader
 from pytest_msdump.core.dumps.stored_file import StoredFile
-from pytest_msdump.core.dumps.strided_reader import ReusedMemory, StridedReader
 from pytest_msdump.core.errors import TensorFileError
 
 OFFSET = 7
@@ -68,7 +68,7 @@ def reads(monkeypatch):
         lengths.append(sum(map(len, targets)))
         return preadv(descriptor, targets, offset)
 
-    monkeypatch.setattr(strided_reader.os, "preadv", counted)
+    monkeypatch.setattr(array_reader.os, "preadv", counted)
     return lengths
 
 
@@ -186,7 +186,7 @@ def test_disk_error_while_reading_is_a_tensor_file_error(stored, monkeypatch):
     def broken(*_):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(strided_reader.os, "preadv", broken)
+    monkeypatch.setattr(array_reader.os, "preadv", broken)
     for axes in ((0, 1), (1, 0)):
         reader, _ = strided(stored, (4, 5), axes)
         with pytest.raises(TensorFileError, match="cannot be read at byte 7: Input/output error"):

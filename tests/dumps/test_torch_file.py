@@ -10,32 +10,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dumps.reading import elements, opened
 
 from pytest_msdump.capabilities.tensor_files import torch_pickle
-from pytest_msdump.capabilities.tensor_files.torch_file import TorchFileReader
-from pytest_msdump.core import registry
-from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.base import index_dump as index
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
-from pytest_msdump.testing.conformance import ReaderConformance
 
-READERS = registry.load("dumps", "Reader")
 DATA = Path(__file__).parent.parent / "data" / "torch"
 VALUES = np.load(DATA / "values.npz")
 # Their shapes and types alone make them larger than a value.
 SIX = np.arange(6, dtype="<f4").reshape(2, 3)
 
 
-def index(root):
-    return index_dump(root)
-
-
-def opened(ref):
-    with closing(READERS[ref.reader].open(ref)) as view:
-        return np.concatenate([view.read(0, 0), *(block.copy() for block in view.blocks(5))]).reshape(view.shape)
-
-
 def contents(root):
-    return {ref.key.op.name: opened(ref) for ref in index(root).refs}
+    return {ref.key.op.name: elements(ref) for ref in index(root).refs}
 
 
 def refused(root):
@@ -49,7 +37,7 @@ def refused(root):
 def reason(root, name):
     (ref,) = (ref for ref in index(root).refs if ref.key.op.name == name)
     with pytest.raises(TensorFileError) as caught:
-        opened(ref)
+        elements(ref)
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith(f"{root}: {name}: ")
     return str(caught.value)
@@ -101,20 +89,6 @@ def archive(path, content, storages=None, *, order=b"little", protocol=2, compre
 # -- The laws of every reader ----------------------------------------------------------------------------------------
 
 
-class TestConformance(ReaderConformance):
-    # Nothing but the file's own directory says which tensors it has.
-    test_index_opens_no_tensor_file = None
-    test_index_does_not_depend_on_the_content = None
-
-    @pytest.fixture
-    def reader(self):
-        return TorchFileReader()
-
-    @pytest.fixture(params=["dtypes.pt", "views.pt", "one.pth", "checkpoint.pt"])
-    def dump_root(self, request):
-        return DATA / request.param
-
-
 # -- What torch wrote ------------------------------------------------------------------------------------------------
 
 
@@ -125,7 +99,7 @@ def test_tensors_are_what_torch_says_of_them(file):
     refs = {ref.key.op.name: ref for ref in index(DATA / file).refs}
     assert expected.keys() <= refs.keys()
     for name, array in expected.items():
-        found = opened(refs[name])
+        found = elements(refs[name])
         assert found.shape == array.shape
         assert found.dtype == array.dtype
         np.testing.assert_array_equal(found, array)
@@ -135,20 +109,6 @@ def test_every_type_has_its_own_name():
     names = {ref.key.op.name: ref.spec.dtype for ref in index(DATA / "dtypes.pt").refs}
     assert names == {name: name.removesuffix("fnu") if "e8m0" in name else name for name in names}
     assert len(names) == 21
-
-
-def test_nothing_is_left_out_of_a_checkpoint():
-    dump = index(DATA / "checkpoint.pt")
-    assert {f"checkpoint.pt/{ref.key.op.name}" for ref in dump.refs} == {
-        name for name in VALUES.files if name.startswith("checkpoint.pt/")
-    }
-    assert dump.unexplained == ()
-    assert "nothing in it says which operator ran first" in " ".join(dump.notes)
-
-
-def test_tied_weights_are_two_tensors_of_one_storage():
-    refs = {ref.key.op.name: ref for ref in index(DATA / "checkpoint.pt").refs}
-    np.testing.assert_array_equal(opened(refs["model.0.weight"]), opened(refs["model.2.weight"]))
 
 
 def test_a_tensor_that_is_the_whole_file_has_the_name_of_the_file():
@@ -197,7 +157,7 @@ def test_only_the_asked_elements_are_read(tmp_path, monkeypatch):
         return preadv(descriptor, targets, offset)
 
     monkeypatch.setattr(os, "preadv", counting)
-    with closing(READERS[ref.reader].open(ref)) as view:
+    with closing(opened(ref)) as view:
         np.testing.assert_array_equal(view.read(500, 502), large[7::1000][500:502])
     assert sum(read) < 20_000
 
@@ -267,7 +227,7 @@ def test_strides_beyond_the_storage_are_an_error_of_this_tensor_alone(tmp_path, 
     path = archive(tmp_path / "a.pt", dict_of(bad=tensor(None, offset, shape, strides), good=tensor()))
     assert "reaches beyond its storage" in reason(path, "bad")
     (good,) = (ref for ref in index(path).refs if ref.key.op.name == "good")
-    np.testing.assert_array_equal(opened(good), SIX)
+    np.testing.assert_array_equal(elements(good), SIX)
 
 
 def test_a_view_that_repeats_its_storage_is_read_up_to_a_bound(tmp_path):
@@ -276,7 +236,7 @@ def test_a_view_that_repeats_its_storage_is_read_up_to_a_bound(tmp_path):
     )
     assert "repeats its storage beyond what can be compared" in reason(path, "much")
     (some,) = (ref for ref in index(path).refs if ref.key.op.name == "some")
-    np.testing.assert_array_equal(opened(some), [[4, 5]] * 3)
+    np.testing.assert_array_equal(elements(some), [[4, 5]] * 3)
 
 
 def test_a_storage_that_is_not_there_or_shorter_is_an_error_of_its_tensors(tmp_path):
@@ -424,7 +384,7 @@ def test_what_torch_never_writes_is_refused(tmp_path, content):
 def outcome(root):
     """The values of a damaged file, where it still has some; anything but an error of ours fails the test."""
     try:
-        return [opened(ref) for ref in index(root).refs]
+        return [elements(ref) for ref in index(root).refs]
     except (UnknownDumpFormatError, TensorFileError) as error:
         return None if "\n" not in str(error) else pytest.fail(f"of several lines: {error}")
 

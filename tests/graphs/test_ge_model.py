@@ -59,11 +59,6 @@ def test_an_empty_list_of_originals_is_an_operator_that_the_compiler_inserted(va
     assert (operator.originals, operator.outputs[0].name) == ((), "")
 
 
-@pytest.mark.parametrize("names", [("a",), ("a", "b/c")])
-def test_originals_are_kept_in_their_order(names: tuple[str, ...]) -> None:
-    assert only(op("x", originals=names)).originals == names
-
-
 def test_of_two_operators_with_one_name_the_first_counts_and_a_note_says_so() -> None:
     graph = model(op("x", "First"), op("y"), op("x", "Second"))
     assert [operator.op_type for operator in graph.operators] == ["First", "Add"]
@@ -174,14 +169,6 @@ def test_an_offline_model_is_answered_with_the_command_that_writes_its_json(name
         read_model(path)
     command = str(caught.value).partition("write the JSON with: ")[2]
     assert shlex.split(command) == ["atc", "--mode=1", f"--om={path}", f"--json={path.with_suffix('.json')}"]
-
-
-@pytest.mark.parametrize("suffix", [".air", ".pb"])
-def test_a_model_that_is_not_compiled_is_to_be_compiled_first(suffix: str, tmp_path: Path) -> None:
-    om, js = tmp_path / "net.om", tmp_path / "net.json"
-    with pytest.raises(ConfigError) as caught:
-        read_model(tmp_path / f"net{suffix}")
-    assert f"compile it to net.om, then run: atc --mode=1 --om={om} --json={js}" in str(caught.value)
 
 
 def test_an_offline_model_is_known_by_its_bytes_too(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from graphs.samples import IDS, IRS, ROOT, by_name, dumped, order, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.capabilities.graphs.ir import parse_ir
-from pytest_msdump.capabilities.graphs.ir_types import dtype_name
+from pytest_msdump.capabilities.graphs.ir import dtype_name, parse_ir
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.dump import Edge, OperatorGraph
 from pytest_msdump.core.model.tensor import TensorSpec, mangle

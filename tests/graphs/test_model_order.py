@@ -34,7 +34,7 @@ def test_a_name_that_two_are_written_as_is_told_by_its_type_or_stays_unknown() -
 
 def test_a_true_name_that_a_file_tells_decides() -> None:
     (ref,) = device("a_b", op_type="Add")
-    ref = replace(ref, key=replace(ref.key, op=replace(ref.key.op, true_name="a.b")))
+    ref = replace(ref, key=ref.key._replace(op=ref.key.op._replace(true_name="a.b")))
     assert told(with_model_order(ascend((ref,)), model(op("a/b"), op("a.b")))) == [("a.b", 1)]
 
 

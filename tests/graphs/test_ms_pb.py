@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from dumps import dumpmade
 from graphs.samples import IDS, IRS, ROOT, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,19 +29,9 @@ def read_pb(ir: Path) -> OperatorGraph:
 
 
 def field(number: int, content: bytes | int) -> bytes:
-    """One field on the wire, written by the specification."""
     if isinstance(content, int):
-        return varint(number << 3) + varint(content)
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
-def varint(value: int) -> bytes:
-    value %= 2**64
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes((*out, value))
+        return dumpmade.number(number, content % 2**64)
+    return dumpmade.chunk(number, content)
 
 
 def model(*of_graph: bytes) -> bytes:

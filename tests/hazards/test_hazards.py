@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import csv
-import re
 import shutil
-import struct
-import subprocess
-import sys
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +11,6 @@ import numpy as np
 import pytest
 from semantics.gate import ask
 
-from pytest_msdump import open_dump
 from pytest_msdump.capabilities.suggest.fingerprint import sample
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import ArrayView
@@ -36,34 +30,7 @@ def npy_files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.npy"))
 
 
-def by_hand(file: Path) -> list[float]:
-    """The bfloat16 values of a file: each is the upper half of a float32."""
-    data = file.read_bytes()
-    (header,) = struct.unpack_from("<H", data, 8)
-    body = data[10 + header :]
-    return [struct.unpack("<f", b"\0\0" + body[place : place + 2])[0] for place in range(0, len(body), 2)]
-
-
 # -- bfloat16 ----------------------------------------------------------------------------------------------------
-
-
-def test_bfloat16_files_are_read_as_their_bytes_say() -> None:
-    dump = open_dump(HAZARDS / "bf16")
-    stored = [file for file in npy_files(HAZARDS / "bf16") if "BFloat16" in file.name]
-    assert len(stored) == 2
-    for file in stored:
-        (ref,) = [ref for ref in dump.refs if ref.source.path.name == file.name]
-        assert ref.spec.dtype == "bfloat16"
-        assert dump.read(ref.key.address).ravel().tolist() == by_hand(file)
-
-
-def test_the_bytes_of_a_bfloat16_file_are_these() -> None:
-    (file,) = HAZARDS.glob("bf16/rank_0/Net/0/0/*op0.*.output.*BFloat16*")
-    assert file.read_bytes()[-6:].hex(" ", 2) == "c03f 0000 10c0"
-    # 0x3fc0 = 2^0 · (1 + 64/128), 0x0000 = 0, 0xc010 = -2^1 · (1 + 16/128).
-    assert by_hand(file) == [1.5, 0, -2.25]
-    # The execution order of this dump numbers its operators otherwise, so that the true name is not known.
-    assert open_dump(HAZARDS / "bf16").read("Default_Cast-op0:output:0").ravel().tolist() == [1.5, 0, -2.25]
 
 
 def test_a_bfloat16_dump_passes_against_itself_and_not_against_another(hazard: Path) -> None:
@@ -82,41 +49,6 @@ def test_a_bfloat16_dump_passes_against_itself_and_not_against_another(hazard: P
 
 
 # -- a loop ------------------------------------------------------------------------------------------------------
-
-
-def run_pytest(folder: Path, left: Path, right: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", ".", "-v"),
-            *(f"--msdump-left={left}", f"--msdump-right={right}", *arguments),
-        ],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-    )
-
-
-@pytest.mark.e2e
-def test_a_loop_passes_against_itself_and_names_its_occurrences(tmp_path: Path) -> None:
-    (tmp_path / "right").symlink_to(HAZARDS / "while_loop")
-    done = run_pytest(tmp_path, HAZARDS / "while_loop", tmp_path / "right", "--msdump-io=all")
-    assert done.returncode == 0
-    items = re.findall(r"^msdump::(\S+) PASSED", done.stdout, re.MULTILINE)
-    assert len(items) == len(set(items))
-    files = [file.name.split(".") for file in npy_files(HAZARDS / "while_loop")]
-    loop = [item for item in items if item.startswith("Default/fc-Dense/MatMul-op0")]
-    # Three turns in iteration 0, two in iteration 1, as the files say.
-    turns = Counter(name[4] for name in files)
-    assert len(turns) == len(files)
-    assert loop == [
-        f"Default/fc-Dense/MatMul-op0[graph1-iter{iteration}-occ{turn}]"
-        for iteration, count in ((0, 3), (1, 2))
-        for turn in range(count)
-    ]
-    assert f"{len(files)} tensors: {len(files)} pass" in done.stdout
 
 
 def test_each_turn_of_a_loop_meets_the_same_turn(hazard: Path) -> None:
@@ -169,11 +101,6 @@ def test_only_the_newest_run_is_judged(hazard: Path, run: str, code: int) -> Non
     assert ask(hazard / "rerun_same_dir", HAZARDS / "rerun_same_dir").code == code
 
 
-def test_older_files_are_no_gap_in_coverage(hazard: Path) -> None:
-    answer = ask(hazard / "rerun_same_dir", HAZARDS / "rerun_same_dir", "--io", "all", "--min-coverage", "100")
-    assert (answer.code, answer.results["coverage"]["value"]) == (0, 1.0)
-
-
 # -- long names ----------------------------------------------------------------------------------------------------
 
 
@@ -193,17 +120,6 @@ def test_names_too_long_for_a_file_pair_through_mapping_csv(hazard: Path) -> Non
         assert (record["left"]["op_type"], record["left"]["name"]) == (op_type, op)
         # The execution order gives the name as the framework writes it.
         assert record["left"]["true_name"].replace("/", "_") == op
-
-
-def test_a_fault_in_a_tensor_of_a_long_name_is_named_by_its_true_name(hazard: Path) -> None:
-    folder = hazard / "longname/rank_0/Net/0/0"
-    with (folder / "mapping.csv").open(newline="", encoding="utf-8") as file:
-        short, long = next(row for row in csv.reader(file) if ".output." in row[1])
-    np.save(folder / short, np.load(folder / short) + 1)
-    answer = ask(hazard / "longname", HAZARDS / "longname")
-    failing = [record for record in answer.results["tensors"] if record["verdict"] == "fail"]
-    assert [record["left"]["name"] for record in failing] == [long.split(".")[1]]
-    assert failing[0]["left"]["address"].replace(" ", "") in answer.text.replace(" ", "")
 
 
 @pytest.mark.parametrize("read", [sample, lambda view: list(text_bytes(view))], ids=["sampled", "text"])

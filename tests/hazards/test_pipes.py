@@ -13,7 +13,7 @@ import pytest
 
 from pytest_msdump.capabilities.compat import mscmp_advisor
 from pytest_msdump.cli import main
-from pytest_msdump.core.errors import ConfigError, DumpNotFoundError
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.storage.files import read_regular, read_user_file
 
 WHOLE = Path(__file__).parents[1] / "data" / "run_facts" / "whole"
@@ -193,11 +193,6 @@ def test_what_is_no_file_is_named_for_what_it_is(path: str, said: str) -> None:
         read_user_file(Path(path), 100, want="give another")
 
 
-def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(DumpNotFoundError, match=r"x: there is no such file; give another"):
-        read_user_file(tmp_path / "x", 100, want="give another")
-
-
 def test_a_pipe_from_the_shell_is_refused() -> None:
     reading, writing = os.pipe()
     try:
@@ -249,9 +244,3 @@ def test_a_name_that_no_file_can_have_is_refused_in_a_line(
     assert "xxx" in said
     assert "File name too long" in said or "there is no" in said or "no such" in said
     assert said.count("\n") == 1
-
-
-def test_pytest_refuses_a_suite_file_whose_name_no_file_can_have(pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest(f"--msdump-config={TOO_LONG}")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["*--msdump-config: there is no file *"])

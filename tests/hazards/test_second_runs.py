@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +14,8 @@ from semantics.gate import ask
 
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import index
-from pytest_msdump.core.report.json_report import read_json
 
 LENET = Path(__file__).parents[1] / "data" / "lenet"
-MAP = f"--config={LENET / 'mapping.toml'}"
 STRICT = ("--profile", "strict", "--min-coverage", "100")
 MINUTE_US = 60_000_000
 
@@ -50,24 +46,6 @@ def drift(file: Path) -> None:
     np.save(file, np.load(file) * np.float32(1.5) + np.float32(1))
 
 
-def by_pytest(folder: Path, *arguments: str) -> tuple[int, str, dict[str, Any]]:
-    """Run pytest over the two sides; return its exit code, what it printed on one line, and results.json."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir=.", "-rA"),
-            *("--msdump-left=left", "--msdump-right=right", "--msdump-report-dir=reports", *arguments),
-        ],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-    )
-    results = read_json(folder / "reports" / "results.json")
-    return done.returncode, " ".join(done.stdout.split()), results
-
-
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("repeated", ["Parameter.conv1_weight", "pool2-MaxPool2d"])
 def test_one_newer_file_never_hides_a_drifted_relu(lenet: Path, side: str, repeated: str) -> None:
@@ -85,19 +63,6 @@ def test_one_newer_file_never_hides_a_drifted_relu(lenet: Path, side: str, repea
     header, _, after = answer.text.partition("matched")
     assert said in header
     assert said in after
-
-
-@pytest.mark.e2e
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_one_newer_file_never_hides_a_drifted_relu_from_pytest(lenet: Path, side: str) -> None:
-    again(files_of(lenet / side, "Parameter.conv1_weight")[0])
-    drift(files_of(lenet / "left", "relu1-ReLU")[0])
-    code, text, results = by_pytest(lenet, "--msdump-profile=strict", "--msdump-min-coverage=100")
-    assert code == 1
-    assert results["counts"]["fail"] == 1
-    every = len(list((lenet / side).rglob("*.npy"))) - 1
-    # In the header, of the item `coverage`, and in the summary.
-    assert text.count(f"{side}: the directory holds a partial second run: 1 of {every} tensors") == 3
 
 
 def test_the_newer_file_of_a_tensor_is_the_one_that_is_compared(lenet: Path) -> None:
@@ -123,38 +88,6 @@ def again_in_time(file: Path) -> None:
     fields = file.name.split(".")
     fields[4] = str(int(fields[4]) + MINUTE_US)
     shutil.copy(file, file.with_name(".".join(fields)))
-
-
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_a_newer_file_in_a_flat_folder_keeps_the_others_compared_in_their_order(tmp_path: Path, side: str) -> None:
-    for folder in ("left", "right"):
-        write_reference(tmp_path / folder, dict.fromkeys(("conv", "relu", "pool"), np.arange(1.0, 5.0)))
-    write_reference(tmp_path / side, {"conv": np.arange(1.0, 5.0)}, start=START + MINUTE_US)
-    (relu,) = (tmp_path / "left").glob("relu.*")
-    np.save(relu, -np.load(relu))
-    answer = ask(tmp_path / "left", tmp_path / "right", *STRICT)
-    assert answer.code == 1
-    told = [(one["left"]["name"], one["order"], one["verdict"]) for one in answer.results["tensors"]]
-    assert told == [("conv", 0, "pass"), ("relu", 1, "fail"), ("pool", 2, "pass")]
-    assert answer.results["coverage"]["right_total"] == 3
-    assert answer.results[side]["partial_run"] == {"newer": 1, "tensors": 3}
-
-
-def test_layers_of_a_list_are_compared_each_by_itself(tmp_path: Path) -> None:
-    for side in ("left", "right"):
-        (tmp_path / side).mkdir()
-        for layer in range(3):
-            np.save(tmp_path / side / f"features.0.{layer}.npy", np.arange(1.0, 5.0, dtype="f4") * (layer + 1))
-    assert ask(tmp_path / "left", tmp_path / "right", *STRICT).code == 0
-    np.save(tmp_path / "left" / "features.0.1.npy", -np.arange(1.0, 5.0, dtype="f4") * 2)
-    answer = ask(tmp_path / "left", tmp_path / "right", *STRICT)
-    assert (answer.code, answer.results["coverage"]["right_total"]) == (1, 3)
-    verdicts = {one["left"]["address"]: one["verdict"] for one in answer.results["tensors"]}
-    assert verdicts == {
-        "features.0.0:output:0": "pass",
-        "features.0.1:output:0": "fail",
-        "features.0.2:output:0": "pass",
-    }
 
 
 ARRAY, CONTAINER = b"", one_output(np.arange(1.0, 7.0, dtype="<f4"))
@@ -262,17 +195,6 @@ def test_a_second_drifted_file_a_moment_later_fails_in_strict(lenet: Path) -> No
     lax = ask(lenet / "left", lenet / "right")
     assert (lax.code, lax.results["counts"]["warn"]) == (0, 1)
     assert ask(lenet / "left", lenet / "right", *STRICT).code == 1
-
-
-@pytest.mark.e2e
-def test_a_second_drifted_file_a_moment_later_fails_in_strict_in_pytest(lenet: Path) -> None:
-    again(files_of(lenet / "left", "relu1-ReLU")[0], later_us=1, change=3.0)
-    code, text, results = by_pytest(lenet)
-    assert (code, results["counts"]["warn"]) == (0, 1)
-    assert "1 compared tensor has more occurrences, which were not compared: 1" in text
-    code, text, results = by_pytest(lenet, "--msdump-profile=strict", "--msdump-min-coverage=100")
-    assert (code, results["counts"]["fail"]) == (1, 1)
-    assert "further occurrences of this tensor on the left side have no partner and were not compared" in text
 
 
 def test_a_saved_result_is_judged_with_its_uncompared_occurrences_again(tmp_path: Path) -> None:

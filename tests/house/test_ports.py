@@ -17,7 +17,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     import pytest_msdump.capabilities as package
 
     monkeypatch.setattr(package, "__path__", [str(tmp_path)])
-    monkeypatch.setattr(ports, "_PACKAGES", (ports.GROUP,))
     monkeypatch.setattr(registry, "entry_points_of", lambda _: ())
     for cached in (ports.capabilities, ports.rows, ports.values, ports.steps):
         cached.cache_clear()
@@ -39,7 +38,11 @@ def test_a_capability_comes_after_what_it_needs_and_otherwise_by_name(folder: Pa
     write(folder, "z", "")
     (folder / "no_hooks").mkdir()
     assert [one.name for one in ports.capabilities()] == ["m", "a", "z", "b"]
-    assert not [name for name in sys.modules if name.startswith("pytest_msdump.capabilities.m")]
+    assert not [
+        name
+        for name in sys.modules
+        if name.startswith("pytest_msdump.capabilities.m.") or name.endswith(".capabilities.m")
+    ]
 
 
 def test_a_need_that_is_not_there_is_named(folder: Path) -> None:

@@ -26,7 +26,7 @@ ALLOWED = {
     "replay/reference_model.py": "code of the user's, in a file that was typed",
     "core/registry.py": "modules of this package and what installed packages say of themselves",
     "capabilities/html/page.py": "assets of this package",
-    "capabilities/cache/program_version.py": "modules of this package",
+    "capabilities/cache/cache.py": "modules of this package",
     "core/storage/files.py": "the way itself",
     "testing/conformance.py": "reports that the test has just written",
 }

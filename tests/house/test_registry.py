@@ -14,9 +14,9 @@ from types import ModuleType
 
 import pytest
 
-from pytest_msdump import dumps
-from pytest_msdump.core import dumps as core_dumps
+import pytest_msdump
 from pytest_msdump.core import ports, registry
+from pytest_msdump.core.dumps import base
 from pytest_msdump.core.dumps.base import Reader, reader
 from pytest_msdump.core.model.dump import Dump
 
@@ -35,33 +35,18 @@ class ForeignReader(Reader):
         raise AssertionError
 
 
-def test_every_reader_in_the_folder_is_found():
-    assert set(registry.load("dumps", "Reader")) == {
-        "ascend",
-        "converted",
-        "debug-mode",
-        "debug-tree",
-        "forward-passes",
-        "mindspore",
-        "msprobe",
-        "npy-file",
-        "npy-folder",
-        "npy-tree",
-        "npz",
-        "proto-folder",
-        "safetensors",
-        "sglang-dumper",
-        "statistics",
-        "torch-file",
-    }
-
-
-def test_rows_of_readers_say_what_their_classes_are():
-    loaded = registry.load("dumps", "Reader")
-    assert set(ports.rows("READERS")) == set(loaded)
-    for name, (_, precedence, _) in ports.rows("READERS").items():
-        assert type(reader(name)) is type(loaded[name])
-        assert loaded[name].precedence == precedence
+def test_every_reader_of_ours_has_a_row_that_says_what_its_class_is():
+    for path in Path(pytest_msdump.__file__).parent.rglob("*.py"):
+        if "Reader" in path.read_text("utf-8"):
+            import_module(".".join(path.relative_to(Path(pytest_msdump.__file__).parents[1]).with_suffix("").parts))
+    waiting, kinds = [Reader], set()
+    while waiting:
+        kinds.update(below := waiting.pop().__subclasses__())
+        waiting += below
+    ours = {kind for kind in kinds if kind.__module__.startswith("pytest_msdump.") and not isabstract(kind)}
+    rows = ports.rows("READERS")
+    assert {(kind.name, kind.precedence) for kind in ours} == {(name, row[1]) for name, row in rows.items()}
+    assert all(type(reader(kind.name)) is kind and kind.looks_for for kind in ours)
 
 
 @pytest.mark.parametrize("name", [name for name, row in ports.rows("READERS").items() if row[2]])
@@ -76,48 +61,18 @@ def test_a_reader_is_only_asked_where_a_name_ends_as_its_row_says(name, tmp_path
     assert not reader(name).recognises(tmp_path)
 
 
-def test_every_reader_says_what_it_looks_for():
-    for name, loaded in registry.load("dumps", "Reader").items():
-        assert loaded.name == name
-        assert loaded.looks_for
-
-
 def test_another_package_adds_a_reader_by_an_entry_point(monkeypatch):
     point = EntryPoint("foreign", f"{__name__}:ForeignReader", "pytest_msdump.dumps")
     monkeypatch.setattr(EntryPoint, "load", lambda _: ForeignReader)
     monkeypatch.setattr(metadata, "entry_points", lambda group: [point] if group == "pytest_msdump.dumps" else [])
-    assert isinstance(registry.load("dumps", "Reader")["foreign"], ForeignReader)
+    base._foreign.cache_clear()
+    assert isinstance(reader("foreign"), ForeignReader)
+    base._foreign.cache_clear()
 
 
-def test_every_reader_is_found_by_its_name():
-    for name, loaded in registry.load("dumps", "Reader").items():
-        assert type(registry.find("dumps", "Reader", name)) is type(loaded)
-
-
-def test_a_reader_of_another_package_is_found_by_its_name(monkeypatch):
-    point = EntryPoint("foreign", f"{__name__}:ForeignReader", "pytest_msdump.dumps")
-    monkeypatch.setattr(EntryPoint, "load", lambda _: ForeignReader)
-    monkeypatch.setattr(metadata, "entry_points", lambda group: [point] if group == "pytest_msdump.dumps" else [])
-    assert isinstance(registry.find("dumps", "Reader", "foreign"), ForeignReader)
-
-
-def test_a_name_that_nobody_has_is_an_error():
-    with pytest.raises(KeyError, match="nobody"):
-        registry.find("dumps", "Reader", "nobody")
-
-
-def test_no_module_of_a_reader_is_passed_over():
-    for package in (dumps, core_dumps):
-        for module in iter_modules(package.__path__):
-            import_module(f"{package.__name__}.{module.name}")
-    waiting, found = [Reader], set()
-    while waiting:
-        found.update(below := waiting.pop().__subclasses__())
-        waiting += below
-    places = ("pytest_msdump.dumps.", "pytest_msdump.core.dumps.")
-    own = [reader for reader in found if reader.__module__.startswith(places)]
-    ours = {reader.name for reader in own if not isabstract(reader)}
-    assert set(registry.load("dumps", "Reader")) == ours
+def test_a_name_that_no_reader_has_is_an_error():
+    with pytest.raises(KeyError, match="unknown"):
+        reader("unknown")
 
 
 INSTALLED = """
@@ -138,7 +93,7 @@ ASKING = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from pytest_msdump import registry
-print("foreign" in registry.load("dumps", "Reader"), "importlib.metadata" in sys.modules)
+print("foreign" in registry.entries("dumps"), "importlib.metadata" in sys.modules)
 """
 
 

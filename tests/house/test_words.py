@@ -11,7 +11,7 @@ import pytest
 
 import pytest_msdump
 from pytest_msdump.capabilities.html.words import PAGE
-from pytest_msdump.core.text.catalogue import catalogue
+from pytest_msdump.core.text.phrases import catalogue
 from pytest_msdump.plugin import fixtures
 from pytest_msdump.plugin.hooks import MARKERS
 

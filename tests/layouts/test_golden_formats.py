@@ -13,7 +13,6 @@ from pytest_msdump.core.layouts.device_layout import logical, stored, target
 DATA = Path(__file__).parent.parent / "data"
 CONVERTED = DATA / "e_convert"
 FUSED = DATA / "ascend_golden" / "a_fusion_nchw"
-DEVICES = DATA / "ascend_golden" / "b_npu_vs_npu"
 
 
 def left(name: str):
@@ -132,16 +131,3 @@ def test_a_fused_networks_values_are_the_original_models_within_float16(file, re
     assert found.shape == wanted.shape
     assert np.allclose(values_of(found), wanted, rtol=4e-3, atol=4e-3)
     assert np.ptp(wanted) > 1
-
-
-def test_two_devices_compare_all_channels_of_an_origin_in_nhwc():
-    """Fault 1: 14 of its 19 channels were replaced by 100, and the vendor's tool found no difference."""
-    sides = []
-    for side in ("left", "right"):
-        (path,) = (DEVICES / side).glob("Conv2D.nhwc_origin.*")
-        sides.append(values_of(logical(open_output(path, 0))))
-    one, other = sides
-    assert one.shape == other.shape == (2, 5, 7, 19)
-    differing = [channel for channel in range(19) if not np.array_equal(one[..., channel], other[..., channel])]
-    assert len(differing) == 14
-    assert all((other[..., channel] == 100).all() for channel in differing)

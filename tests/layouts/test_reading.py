@@ -66,25 +66,6 @@ def values_of(view: TensorView, block: int = 10**9) -> np.ndarray:
     return np.concatenate([part.copy() for part in view.blocks(block)]).reshape(view.shape)
 
 
-@pytest.mark.parametrize(
-    ("memory_format", "lying", "shape", "letters", "dtype", "times"),
-    [
-        ("NC1HWC0", (32, 4, 224, 224, 16), (32, 62, 224, 224), "NCHW", "float32", 1),
-        ("NC1HWC0", (16, 4, 224, 224, 16), (16, 224, 224, 62), "NHWC", "float64", 1),
-        ("FRACTAL_NZ", (625, 625, 16, 16), (10000, 10000), None, "float32", 1),
-        # A block of channels is larger than a window: it is read once for each of them.
-        ("NDC1HWC0", (4, 30, 4, 112, 112, 16), (4, 60, 30, 112, 112), "NCDHW", "float32", 15),
-    ],
-)
-@pytest.mark.full
-def test_400_megabytes_cost_a_tenth_of_that(memory_format, lying, shape, letters, dtype, times):
-    source = Counting(lying, memory_format, shape, dtype=dtype)
-    assert source.size * np.dtype(dtype).itemsize > 380e6
-    peak = peak_of(logical(source, logical_format=letters), shape)
-    assert peak < 40 * 2**20
-    assert source.elements <= times * source.size
-
-
 def test_sixteen_rows_of_a_vocabulary_are_one_window():
     source = Counting((9496, 4, 16, 16), "FRACTAL_NZ", (64, 151936))
     assert peak_of(logical(source), (64, 151936)) < 60 * 2**20

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from limit_cases import limits_of, measured
 
-from pytest_msdump.core.limits.judge import judge, passing_bound
+from pytest_msdump.core.limits.judge import judge
 from pytest_msdump.core.limits.policy import Policy, Rule
 from pytest_msdump.core.model.comparison import Comparison, Dominated, GoldenErrors, Measurement, ThreeWay, Verdict
 from pytest_msdump.core.text import Message
@@ -37,11 +37,6 @@ def outcomes(verdict: Verdict) -> dict[str, str]:
 def test_masks_that_do_not_agree_fail_though_every_limit_holds(code: str) -> None:
     verdict = judged(measured(), remarks=[Message(code, {"left": 0.1, "right": 0.5})])
     assert (verdict.outcome, outcomes(verdict)) == ("fail", {code: "fail"})
-
-
-def test_what_the_device_says_of_the_reference_is_a_note() -> None:
-    verdict = judged(measured(), right_overflows=["AI core"])
-    assert (verdict.outcome, outcomes(verdict)) == ("pass", {"device_overflow_right": "note"})
 
 
 def test_what_the_device_says_of_the_run_under_test_fails_unless_the_sides_are_equal() -> None:
@@ -75,15 +70,6 @@ def test_two_equal_sides_may_both_be_far_from_golden(ratio: float, expected: str
     assert judged(both, golden_limit(2.0)).outcome == expected
 
 
-def test_two_equal_sides_pass_where_golden_says_nothing() -> None:
-    assert judged(measured(differing=0, undefined={RATIO: "both_all_zero"}), golden_limit(2.0)).outcome == "pass"
-
-
-def test_a_metric_that_golden_has_no_part_in_fails_beside_it_as_ever() -> None:
-    beside = measured(relative_euclidean_distance=0.5, three_way=ThreeWay("golden", "right", GOLDEN, GOLDEN))
-    assert outcomes(judged(beside, golden_limit(2.0)))["above_limit"] == "fail"
-
-
 def test_of_a_tensor_with_a_few_large_elements_the_others_are_judged_and_a_note_says_so() -> None:
     others = {EUCLID: Measurement(EUCLID, 0.5)}
     verdict = judged(measured(dominated=(Dominated("dominated", 1, -1e9, (1e8, 1e8), others),)))
@@ -99,16 +85,6 @@ def test_further_occurrences_without_a_partner_warn_and_fail_where_each_counts()
         equal = measured(differing=0, bitwise_mismatch=0)
         verdict = judge(equal, limits, left_dtype="float32", right_dtype="float32")[0]
         assert (verdict.outcome, outcomes(verdict)) == (expected, {"uncompared_occurrences": expected})
-
-
-@pytest.mark.parametrize(
-    ("metric", "value", "expected"),
-    [(EUCLID, 0.12345, 0.124), ("cosine_similarity", 0.9999985, 0.9999985), ("cosine_similarity", -1.0, None)],
-)
-def test_the_bound_that_would_pass_is_rounded_to_the_lenient_side(
-    metric: str, value: float, expected: float | None
-) -> None:
-    assert passing_bound(metric, value) == expected
 
 
 def test_an_overflow_of_the_device_fails_only_where_none_may_be() -> None:
@@ -128,9 +104,3 @@ def test_a_drift_can_be_accepted_where_numbers_beyond_their_limits_are_all_that_
     assert judged(far, policy).accepted_bounds == {EUCLID: 0.5}
     masked = judged(far, policy, remarks=[Message("random_masks_differ", {"left": 0.1, "right": 0.5})])
     assert (masked.would_pass, masked.accepted_bounds) == ({EUCLID: 0.5}, {})
-
-
-def test_each_limit_of_an_equal_pair_is_met_not_skipped() -> None:
-    limits = limits_of(Policy(rules=(Rule({EUCLID: (0.1, None)}),)))
-    _, checks = judge(measured(differing=0), limits, left_dtype="float32", right_dtype="float32")
-    assert {check.outcome for check in checks} == {"ok"}

@@ -81,12 +81,6 @@ def test_what_is_written_is_read_back(
     assert text.isascii()
 
 
-def test_a_tensor_is_a_line_and_the_order_of_making_leaves_no_trace() -> None:
-    one, other = limits_file(b=CONV, a=CONV), limits_file(a=CONV, b=CONV)
-    assert limits_text(one) == limits_text(other)
-    assert [line.split('"')[1] for line in limits_text(one).splitlines() if '"class"' in line] == ["a", "b"]
-
-
 def test_a_file_that_is_cut_anywhere_or_goes_on_is_refused(tmp_path: Any) -> None:
     from pytest_msdump.core.suite.load import read_limits
 
@@ -237,12 +231,6 @@ def test_gradients_of_a_coarser_left_side_are_judged_by_the_profile_and_a_note_s
     limits = limits_of(policy(limits_file(conv2__output__0=tensor)), "bfloat16", "float32")
     assert bounds_of(limits) == bounds_of(limits_of(Policy(), "bfloat16", "float32"))
     assert [note.code for note in limits.notes] == ["limits_not_for_gradients"]
-
-
-def test_chaotic_tensors_are_judged_by_the_profile_and_a_note_says_so() -> None:
-    limits = limits_of(policy(limits_file(conv2__output__0=replace(CONV, chaotic=True))))
-    assert bounds_of(limits) == bounds_of(limits_of(Policy()))
-    assert [note.code for note in limits.notes] == ["limits_chaotic"]
 
 
 def test_integers_that_rounding_flips_may_flip_by_the_multiplier_more_and_by_any_amount() -> None:

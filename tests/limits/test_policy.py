@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_msdump.core.errors import ConfigError, UnknownNameError
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule, metric_id
 
 DAY = datetime.date(2027, 1, 31)
@@ -36,18 +36,6 @@ DAY = datetime.date(2027, 1, 31)
 )
 def test_a_metric_goes_by_its_id_and_its_short_form(text: str, metric: str) -> None:
     assert metric_id(text) == metric
-
-
-def test_an_unknown_metric_names_the_nearest() -> None:
-    with pytest.raises(UnknownNameError) as caught:
-        metric_id("cosin_similarity")
-    assert str(caught.value) == "unknown metric 'cosin_similarity'; did you mean 'cosine_similarity'?"
-    with pytest.raises(UnknownNameError, match=r"msdump\.toml #1: unknown metric 'zz'; known: acc_rel, "):
-        Rule({"zz": (1, None)}, label="msdump.toml #1")
-    with pytest.raises(UnknownNameError, match="unknown metric 'cosinus'"):
-        Policy(thresholds={"cosinus": 0.9})
-    with pytest.raises(UnknownNameError, match="unknown metric 'l2'"):
-        Policy(marker={"l2": 0.9})
 
 
 def test_a_metric_that_is_only_reported_takes_no_limit() -> None:

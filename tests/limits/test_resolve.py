@@ -13,7 +13,6 @@ from limit_cases import LEFT, RIGHT, bounds_of, limits_of, rules_of
 from pytest_msdump.core.limits.policy import Bounds, KnownDrift, Policy, Rule
 from pytest_msdump.core.limits.resolve import resolve
 from pytest_msdump.core.model.tensor import OpKey, TensorKey
-from pytest_msdump.core.text import say
 
 COSINE, MAX_REL = "cosine_similarity", "max_relative_error"
 UNTIL = datetime.date(2027, 1, 31)
@@ -152,25 +151,6 @@ def test_a_known_drift_holds_to_its_last_day_and_no_longer(today: datetime.date,
     assert bounds_of(limits_of(policy, today=today))[COSINE] == bound
 
 
-def test_an_expired_drift_says_so() -> None:
-    limits = limits_of(Policy(known_drift=(drift({COSINE: (0.5, None)}),)), today=LATER)
-    assert tuple(map(say, limits.notes)) == (
-        'known drift "exp approximation, ticket ACC-412" expired on 2027-01-31: the normal limits apply',
-    )
-    assert (limits.known_drift, limits.strict) == (None, ())
-    assert limits.limits == limits_of().limits
-
-
-def test_of_several_known_drifts_the_last_wins_for_each_metric_and_all_reasons_are_kept() -> None:
-    drifts = (
-        drift({COSINE: (0.5, None), MAX_REL: (0.3, None)}, reason="one"),
-        drift({COSINE: (0.6, None)}, reason="two"),
-        drift({COSINE: (0.7, None)}, match="softmax_*", reason="three"),
-    )
-    limits = limits_of(Policy(known_drift=drifts), today=TODAY)
-    assert (bounds_of(limits)[COSINE], bounds_of(limits)[MAX_REL], limits.known_drift) == (0.6, 0.3, "one; two")
-
-
 def test_without_a_day_the_day_in_utc_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     class Clock(datetime.datetime):
         @classmethod
@@ -194,12 +174,6 @@ def test_elementwise_tolerances_come_from_the_last_rule_that_sets_them_each_by_i
     assert (limits.rtol, limits.atol, rules_of(limits)["allclose"]) == (1e-1, 1e-4, "second")
     only_relative = limits_of(Policy(rules=(Rule({}, rtol=0.0),)))
     assert (only_relative.rtol, only_relative.atol) == (0.0, 1e-5)
-
-
-def test_limits_come_in_one_order_whatever_the_order_of_the_rules() -> None:
-    first = Policy(thresholds={"kld": 0.1, "rmse": 0.9})
-    second = Policy(thresholds={"rmse": 0.9, "kld": 0.1})
-    assert limits_of(first).limits == limits_of(second).limits
 
 
 @settings(max_examples=500)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+import subprocess
+from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+
+from pytest_msdump.cli import main
+from pytest_msdump.record import Recorder
 
 ASKED = bool(os.environ.get("MSDUMP_LIVE"))
 Made = TypeVar("Made", pytest.CollectReport, pytest.TestReport)
@@ -29,3 +34,24 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, Any]:
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, Any]:
     """A test whose framework is somewhere else, or nowhere."""
     return _demanded((yield))
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Recorder:
+    """Records into a folder of the test."""
+    return Recorder(tmp_path)
+
+
+@pytest.fixture
+def msdump(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command in the folder of the test; in this process, which has loaded its framework already."""
+    monkeypatch.chdir(tmp_path)
+
+    def msdump(*words: str) -> subprocess.CompletedProcess[str]:
+        capsys.readouterr()
+        code = main(words)
+        return subprocess.CompletedProcess(words, code, *capsys.readouterr())
+
+    return msdump

@@ -13,7 +13,11 @@ import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
+from pytest_msdump import assert_close
 from pytest_msdump.capabilities.record.mindspore import CellRecording, array_of
+from pytest_msdump.capabilities.record.sketching import decoded_blocks
+from pytest_msdump.capabilities.statistics.count_sketch import sketch_blocks
+from pytest_msdump.core.dtypes.arrays import array_to_save
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record import Perturbation, Recorder
 
@@ -314,7 +318,29 @@ def types(folder: Path) -> None:
         cell = Gives(tensor)
         with Recorder(folder).mindspore(cell, directory=folder / name):
             cell(X)
+    with Recorder(folder).writer(directory=folder / "written") as writer:
+        for name in (*names.split(), "bfloat16"):
+            writer.write(name, stored[name])
     np.savez(folder / "expected.npz", **expected)
+    noise = rng.standard_normal(40_000) * 40
+    for name in names.split():
+        check_sketch((abs(noise) if name.startswith("u") else noise).astype(name))
+    check_sketch((noise.astype("float32").view("<u4") & np.uint32(0xFFFF0000)).view("<f4"), ms.bfloat16)
+    # Eighths below 1 have no more than 3 significant bits, so bfloat16 holds them.
+    halves = (np.arange(-6, 6, dtype="float32") / 8).reshape(3, 4)
+    assert_close(Tensor(halves, ms.bfloat16), halves)
+    assert_close(Parameter(Tensor(halves)), halves)
+
+
+def check_sketch(values: np.ndarray, kind=None) -> None:
+    """The sketch of a tensor is that of the same numbers in an array of numpy, in other blocks."""
+    blocks, dtype = decoded_blocks(*array_to_save(array_of(Tensor(values, kind))))
+    statistics, sketch = sketch_blocks(blocks, dtype)
+    expected, right = sketch_blocks(np.array_split(values, 7), values.dtype.name)
+    assert dtype == ("bfloat16" if kind else values.dtype.name)
+    assert np.abs(sketch.buckets - right.buckets).max() <= 1e-12 * right.norm, dtype
+    assert np.isclose(np.sqrt(np.square(np.abs(values.astype("c16"))).sum()), sketch.norm, rtol=1e-12), dtype
+    assert all(np.isclose(statistics[key], expected[key], rtol=1e-12) for key in expected), dtype
 
 
 def refused(folder: Path) -> None:
@@ -391,16 +417,6 @@ def graph(path: str, scale: float = 1.0) -> None:
     dense.weight = Parameter(Tensor(np.arange(12).reshape(3, 4).astype(np.float32)), name="weight")
     x = Tensor((np.arange(8).reshape(2, 4) * scale).astype(np.float32))
     np.save(path, nn.SequentialCell(dense, nn.ReLU())(x).asnumpy())
-
-
-def pynative() -> None:
-    ms.set_context(mode=ms.PYNATIVE_MODE)
-    sys.stdout.write(f"ran {ops.relu(X).shape}\n")
-
-
-def stops_in_the_middle() -> None:
-    graph("ignored.npy")
-    raise ValueError("the loss is NaN")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,18 +49,6 @@ class Made:
     results: Path
 
 
-def msdump(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "pytest_msdump", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
 def make(python: str, asked: Asked, folder: Path) -> Made:
     """Run a network as often as it is asked to, into one directory."""
     folder.mkdir()
@@ -76,11 +63,11 @@ def make(python: str, asked: Asked, folder: Path) -> Made:
     if asked.below:
         variables["MS_DIAGNOSTIC_DATA_PATH"] = str(folder / "dump")
     for _ in range(asked.times):
-        ran = _run([python, str(NETS / f"{asked.net}.py"), str(results)], variables, folder)
+        ran = run([python, str(NETS / f"{asked.net}.py"), str(results)], variables, folder)
     return Made(asked, folder, config, root, ran.returncode, ran.stdout + ran.stderr, results)
 
 
-def _run(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+def run(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, env=os.environ | variables, cwd=folder, capture_output=True, text=True, check=False, timeout=300
     )

@@ -1,11 +1,11 @@
 """What a recording of a Keras model holds, beside what TensorFlow itself gives back. Needs TensorFlow."""
 
-import json
 from contextlib import suppress
 
 import numpy as np
 import pytest
 from live.reading_back import TYPES, check_read_back, of_type
+from live.recordings import manifest_of
 
 from pytest_msdump import open_dump
 from pytest_msdump.core.dumps.manifest import read_manifest
@@ -101,7 +101,7 @@ def test_classes_are_as_before_whatever_happens(tmp_path):
         model(X[:, :4])
     assert [dict(vars(kind)) for kind in kinds] == before
     assert not tf.config.functions_run_eagerly()
-    assert not json.loads((recording.directory / "msdump.json").read_text())["complete"]
+    assert not manifest_of(recording)["complete"]
 
 
 # -- what is recorded -------------------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ def test_what_is_no_layer_of_keras_3_is_refused(tmp_path):
 def calls_of(model, x, directory):
     with Recorder(directory).keras(model, directory=directory / "d") as recording:
         model(x)
-    calls = json.loads((recording.directory / "msdump.json").read_text("utf-8"))["graph"]
+    calls = manifest_of(recording)["graph"]
     return [(call["name"], call["inputs"], call.get("inside")) for call in calls]
 
 

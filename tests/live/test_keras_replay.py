@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from dump_builder import write_reference
-from live.runs import msdump
+from live import sixteen_bits
 
 from pytest_msdump.capabilities.replay.reference_model import reference_of, replay_plan
 from pytest_msdump.core.compare.planning import plan
@@ -126,30 +126,14 @@ def test_between_tensors_of_the_left_layers_are_judged_together(tmp_path):
     assert found["add", 0].segment == ("act", "norm")
 
 
-def in_16_bits(tensor):
-    return tensor.astype("f2").astype("f8")
-
-
 @pytest.mark.parametrize(("slope", "at"), [(0.0, set()), (0.02, {"relu"})])
 def test_of_a_run_in_16_bits_weights_and_inputs_are_rounded_first(tmp_path, slope, at):
-    generator = np.random.default_rng(4)
-    x, w1, w2 = (generator.standard_normal(shape).astype("f4") for shape in ((60, 12), (12, 40), (40, 30)))
-    net = keras.Sequential(
-        [
-            keras.Input((12,)),
-            layers.Dense(40, use_bias=False, name="first"),
-            layers.ReLU(name="relu"),
-            layers.Dense(30, use_bias=False, name="second"),
-        ]
-    )
-    net.set_weights([w1, w2])
-    record(tmp_path / "right", net, x)
-    first = in_16_bits(in_16_bits(x) @ in_16_bits(w1))
-    relu = in_16_bits(np.where(first > 0, first, slope * first))
-    second = in_16_bits(relu @ in_16_bits(w2))
-    values = {"first": first, "relu": relu, "second": second}
-    write_reference(tmp_path / "left", {name: one.astype("f2") for name, one in values.items()})
-    found = judged(planned_of(tmp_path), net, x)
+    first, second = (layers.Dense(size, use_bias=False, name=name) for size, name in ((40, "first"), (30, "second")))
+    net = keras.Sequential([keras.Input((12,)), first, layers.ReLU(name="relu"), second])
+    net.set_weights([sixteen_bits.W1, sixteen_bits.W2])
+    record(tmp_path / "right", net, sixteen_bits.X)
+    sixteen_bits.write_run(tmp_path / "left", slope)
+    found = judged(planned_of(tmp_path), net, sixteen_bits.X)
     assert {one.measure for one in found.values() if one.outcome == "pass"} == {"flips"}
     assert named(found) == at
 
@@ -356,37 +340,37 @@ def wrong():
 """
 
 
-def test_the_command_takes_a_function_and_recorded_inputs(tmp_path):
+@pytest.fixture
+def reference(tmp_path):
+    """The functions of a file that the command is given."""
     (tmp_path / "reference.py").write_text(REFERENCE)
     space = {}
     exec(REFERENCE, space)
-    record(tmp_path / "left", space["wrong"](), np.ones((2, 6), "f4"), inputs=True)
-    ran = msdump(tmp_path, "replay", "left", "--model", "reference.py:build")
+    return space
+
+
+def test_the_command_takes_a_function_and_recorded_inputs(tmp_path, reference, msdump):
+    record(tmp_path / "left", reference["wrong"](), np.ones((2, 6), "f4"), inputs=True)
+    ran = msdump("replay", "left", "--model", "reference.py:build")
     assert ran.returncode == 1, ran.stderr
     assert "wrong by themselves: fc" in ran.stdout
     results = read_json(tmp_path / "msdump-report" / "results.json")
     assert [one["local"]["outcome"] for one in results["tensors"]] == ["fail", "pass", "pass"]
-    ran = msdump(tmp_path, "match", "left", "left", "--suggest", "--model", "reference.py:build")
+    ran = msdump("match", "left", "left", "--suggest", "--model", "reference.py:build")
     assert ran.returncode == 4
     assert "only models of PyTorch suggest partners" in ran.stderr
 
 
-def test_without_inputs_it_is_one_line_and_exit_code_4(tmp_path):
-    (tmp_path / "reference.py").write_text(REFERENCE)
-    space = {}
-    exec(REFERENCE, space)
-    record(tmp_path / "left", space["wrong"](), np.ones((2, 6), "f4"))
-    ran = msdump(tmp_path, "replay", "left", "--model", "reference.py:build")
+def test_without_inputs_it_is_one_line_and_exit_code_4(tmp_path, reference, msdump):
+    record(tmp_path / "left", reference["wrong"](), np.ones((2, 6), "f4"))
+    ran = msdump("replay", "left", "--model", "reference.py:build")
     assert ran.returncode == 4
     assert "neither dump has those of net" in ran.stderr
 
 
-def test_a_model_with_other_weights_than_the_recorded_one_is_refused(tmp_path):
-    (tmp_path / "reference.py").write_text(REFERENCE)
-    space = {}
-    exec(REFERENCE, space)
+def test_a_model_with_other_weights_than_the_recorded_one_is_refused(tmp_path, reference, msdump):
     for side, build in (("left", "build"), ("right", "wrong")):
-        record(tmp_path / side, space[build](), np.ones((2, 6), "f4"), inputs=True)
-    ran = msdump(tmp_path, "compare", "left", "right", "--replay", "reference.py:build")
+        record(tmp_path / side, reference[build](), np.ones((2, 6), "f4"), inputs=True)
+    ran = msdump("compare", "left", "right", "--replay", "reference.py:build")
     assert ran.returncode == 4
     assert "has other weights than the model that the right side was recorded of: fc/kernel;" in ran.stderr

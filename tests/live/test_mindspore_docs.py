@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from docs_pages import ROOT, follow_live
 
-from pytest_msdump.capabilities.programs.mindspore_run import run_mindspore
+from pytest_msdump.capabilities.programs.program import run_mindspore
 
 PAGE = ROOT / "docs/howto/record_a_mindspore_script.md"
 

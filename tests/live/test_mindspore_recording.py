@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import tempfile
-from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 from live.reading_back import bits_of
+from live.recordings import arrays_of, manifest_of
 
 import pytest_msdump
 from pytest_msdump import open_dump
 from pytest_msdump.capabilities.record.recorder import opened
-from pytest_msdump.core.errors import ProgramError, TensorFileError
+from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.record import Perturbation, Recorder
 
 PYTHON = os.environ.get("MSDUMP_MINDSPORE_PYTHON")
@@ -55,17 +55,9 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return run
 
 
-def recorded(folder: Path) -> dict[tuple[str, str, int], list[Any]]:
-    """Arrays by true name, direction and slot, in the order of writing; by numpy and the manifest alone."""
-    found: defaultdict[tuple[str, str, int], list[Any]] = defaultdict(list)
-    for file, entry in json.loads((folder / "msdump.json").read_text("utf-8"))["tensors"].items():
-        found[entry["op"], entry.get("io", "output"), entry.get("slot", 0)].append(np.load(folder / file))
-    return dict(found)
-
-
 def test_what_cells_gave_back_is_recorded(ran: Callable[[str], Path]) -> None:
     folder = ran("cells")
-    found, expected = recorded(folder / "mindspore"), np.load(folder / "expected.npz")
+    found, expected = arrays_of(folder / "mindspore"), np.load(folder / "expected.npz")
     for name, key in {
         "conv1": ("conv1", "output", 0),
         "first": ("inner", "output", 0),
@@ -87,7 +79,7 @@ def test_what_cells_gave_back_is_recorded(ran: Callable[[str], Path]) -> None:
 
 
 def test_gradients_of_inputs_come_through_the_cell(ran: Callable[[str], Path]) -> None:
-    found = recorded(ran("cells") / "mindspore")
+    found = arrays_of(ran("cells") / "mindspore")
     # Of y = relu(x): the gradient of x is that of y where x is positive.
     positive = found["last.1", "output", 0][0] > 0
     expected = found["last.1/grad_output", "output", 0][0] * positive
@@ -95,7 +87,7 @@ def test_gradients_of_inputs_come_through_the_cell(ran: Callable[[str], Path]) -
 
 
 def test_the_graph_has_what_passes_from_cell_to_cell(ran: Callable[[str], Path]) -> None:
-    calls = json.loads((ran("edges") / "mindspore" / "msdump.json").read_text("utf-8"))["graph"]
+    calls = manifest_of(ran("edges") / "mindspore")["graph"]
     assert [(call["name"], call.get("occurrence", 0), call["inputs"], call.get("inside")) for call in calls] == [
         ("0", 0, [None], "SequentialCell"),
         ("1.a", 0, [["0", 0]], "1"),
@@ -113,7 +105,7 @@ def test_the_recording_is_a_dump_that_says_what_ran(ran: Callable[[str], Path]) 
     folder = ran("cells") / "mindspore"
     dump = open_dump(folder)
     assert {ref.key.op.op_type for ref in dump.refs} >= {"Dense", "ReLU", "Inner", "Net", "Parameter"}
-    manifest = json.loads((folder / "msdump.json").read_text("utf-8"))
+    manifest = manifest_of(folder)
     assert (manifest["framework"], manifest["device"], manifest["complete"]) == ("mindspore", "cpu", True)
     assert set(manifest["weights"]) == {
         f"{cell}.{held}" for cell in ("conv1", "inner.fc", "last.0") for held in ("weight", "bias")
@@ -145,14 +137,14 @@ def test_levels_of_mixed_precision_say_their_type(ran: Callable[[str], Path]) ->
 
 def test_a_later_operation_in_place_changes_no_record(ran: Callable[[str], Path]) -> None:
     folder = ran("later")
-    found, expected = recorded(folder / "mindspore"), np.load(folder / "expected.npz")
+    found, expected = arrays_of(folder / "mindspore"), np.load(folder / "expected.npz")
     assert found["held", "output", 0][0].tobytes() == expected["before"].tobytes()
     assert found["InPlace", "output", 0][0].tobytes() == expected["after"].tobytes() != expected["before"].tobytes()
 
 
 def test_what_a_program_overwrites_at_once_is_recorded_as_it_was(ran: Callable[[str], Path]) -> None:
     folder = ran("overwritten")
-    found, expected = recorded(folder / "mindspore"), np.load(folder / "expected.npz")
+    found, expected = arrays_of(folder / "mindspore"), np.load(folder / "expected.npz")
     ways = json.loads((folder / "ways.json").read_text("utf-8"))
     assert len(found["held", "output", 0]) == len(found["after", "output", 0]) == ways == 4
     for name in ("held", "after"):
@@ -169,8 +161,8 @@ def test_errors_come_out_at_the_end_of_their_iteration(ran: Callable[[str], Path
     assert not any(name.endswith("went on") for name in said)
     matrix = np.diag([4.0, -4.0]).astype(np.float32)
     for name in ("operation", "conversion", "program"):
-        assert json.loads((folder / name / "msdump.json").read_text("utf-8"))["complete"] is False
-        found = recorded(folder / name)
+        assert manifest_of(folder / name)["complete"] is False
+        found = arrays_of(folder / name)
         assert found["0", "output", 0][0].tobytes() == np.maximum(matrix, 0).tobytes()
         assert (("1", "output", 0) in found) == (name != "conversion")
 
@@ -188,18 +180,21 @@ def test_every_type_is_read_back_bit_for_bit(ran: Callable[[str], Path]) -> None
     folder = ran("types")
     expected = np.load(folder / "expected.npz")
     assert len(expected.files) == 14 + 2 * 4 + 3 + 1 + 5
-    for name in expected.files:
-        (ref,) = open_dump(folder / name).refs
+    written = {ref.key.op.label: folder / "written" for ref in open_dump(folder / "written").refs}
+    assert len(written) == 15
+    for name, place in [*((name, folder / name) for name in expected.files), *written.items()]:
+        dump = open_dump(place)
+        (ref,) = (ref for ref in dump.refs if ref.key.op.label in ("Gives", name))
         assert np.load(ref.source.path).tobytes() == expected[name].tobytes(), name
         assert ref.spec.dtype in (None, name.partition(" ")[0].rstrip("_")), name
-        dump = open_dump(folder / name)
+        address = ref.key.address
         if name == "qint4x2":
             with pytest.raises(TensorFileError, match=r"its name says qint4x2, .* a type that cannot be decoded"):
-                dump.read("Gives")
+                dump.read(address)
             continue
-        values = dump.read("Gives")
+        values = dump.read(address)
         assert values.shape == expected[name].shape
-        assert bits_of(dump.open("Gives").dtype, values) == expected[name].tobytes(), name
+        assert bits_of(dump.open(address).dtype, values) == expected[name].tobytes(), name
 
 
 def test_what_hooks_cannot_see_is_refused(ran: Callable[[str], Path]) -> None:
@@ -250,31 +245,16 @@ def test_a_script_in_graph_mode_is_dumped_and_opened(
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
-def test_what_is_dumped_can_be_said(recorder: Recorder, program: Callable[[str], Path]) -> None:
-    dump = recorder.mindspore(program("graph('out.npy')"), kernels=["ReLU"], outputs_only=True, **OPTIONS)
-    assert {(ref.key.op.op_type, ref.key.io) for ref in dump.refs} == {("ReLU", "output")}
-
-
 def test_a_path_with_a_dot_is_dumped_to(recorder: Recorder, program: Callable[[str], Path], tmp_path: Path) -> None:
     directory = tmp_path / "v1.2" / "a dump"
     assert len(recorder.mindspore(program("graph('out.npy')"), directory=directory, **OPTIONS)) > 0
     assert (directory / "rank_0").is_dir()
 
 
-def test_a_script_in_pynative_mode_is_told_what_dumps(recorder: Recorder, program: Callable[[str], Path]) -> None:
-    with pytest.raises(ProgramError, match=r"(?s)train\.py ended well .*PyNative cells.*\| ran \(2, 5\)"):
-        recorder.mindspore(program("pynative()"), **OPTIONS)
-
-
-def test_a_script_that_stops_in_the_middle_is_an_error(recorder: Recorder, program: Callable[[str], Path]) -> None:
-    with pytest.raises(ProgramError, match=r"(?s)train\.py failed with exit code 1 .*\| ValueError: the loss is NaN"):
-        recorder.mindspore(program("stops_in_the_middle()"), **OPTIONS)
-
-
 def test_a_perturbed_run_of_cells_is_that_of_perturbed_weights_and_inputs(ran: Callable[[str], Path]) -> None:
     folder = ran("perturbed")
     expected, perturb = np.load(folder / "expected.npz"), Perturbation(3, 2.0**-9)
-    plain, noisy, after = (recorded(folder / name) for name in ("plain", "noisy", "after"))
+    plain, noisy, after = (arrays_of(folder / name) for name in ("plain", "noisy", "after"))
     x = perturb("0/0", expected["x"])
     assert noisy["0", "input", 0][0].tobytes() == x.tobytes()
     weights = {name: perturb(name, expected[name]) for name in ("0.weight", "0.bias")}
@@ -284,7 +264,7 @@ def test_a_perturbed_run_of_cells_is_that_of_perturbed_weights_and_inputs(ran: C
     assert after["SequentialCell", "output", 0][0].tobytes() == plain["SequentialCell", "output", 0][0].tobytes()
     assert expected["gradient"].shape == expected["x"].shape
     assert np.abs(expected["gradient"]).min() > 0
-    manifests = [json.loads((folder / name / "msdump.json").read_text("utf-8")) for name in ("plain", "noisy")]
+    manifests = [manifest_of(folder / name) for name in ("plain", "noisy")]
     assert manifests[0]["inputs"] == manifests[1]["inputs"] != {}
     assert manifests[0]["weights"] == manifests[1]["weights"] != {}
     assert manifests[1]["perturbation"] == {"u": 2.0**-9, "what": "input+weights", "seed": 3}

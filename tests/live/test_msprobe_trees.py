@@ -1,14 +1,11 @@
-"""A training that msprobe dumped, against what hooks of our own saw, and against our own recording. Needs msprobe."""
+"""A training that msprobe dumped, against our own recording of it. Needs msprobe."""
 
 import json
-from contextlib import closing
 
-import numpy as np
 import pytest
 
 from pytest_msdump.capabilities.record.torch import TorchRecording
 from pytest_msdump.cli import main
-from pytest_msdump.core.compare.opening import index, open_logical
 from pytest_msdump.core.report.json_report import read_json
 
 torch = pytest.importorskip("torch")
@@ -40,49 +37,23 @@ def backward(net, optimizer):
 
 @pytest.fixture(scope="module")
 def dumped(tmp_path_factory):
-    """A tree of a training of two steps, and what modules gave back in it; one process has one debugger."""
+    """A tree of a training of two steps; one process has one debugger."""
     root = tmp_path_factory.mktemp("msprobe")
     task = {"scope": [], "list": [], "data_mode": ["all"]}
     config = {"task": "tensor", "dump_path": str(root / "tree"), "rank": [], "step": [], "level": "mix", "tensor": task}
     (root / "config.json").write_text(json.dumps(config))
-    seen = {}
     net, optimizer = network()
     debugger = msprobe.PrecisionDebugger(config_path=str(root / "config.json"))
-    names = {module: name for name, module in net.named_modules() if name}
-    for module in names:
-        module.register_forward_hook(
-            lambda module, _, result: seen.setdefault(names[module], []).append(result.detach().numpy().copy())
-        )
     for _ in range(2):
         debugger.start(model=net)
         backward(net, optimizer)
         debugger.stop()
         debugger.step()
         optimizer.step()
-    return root / "tree", seen
-
-
-def test_modules_gave_what_hooks_saw(dumped):
-    tree, seen = dumped
-    refs = {(ref.key.address, ref.key.op.at.iteration): ref for ref in index(tree).refs}
-    assert sorted(seen) == ["conv", "head", "norm"]
-    for name, steps in seen.items():
-        for iteration, values in enumerate(steps):
-            with closing(open_logical(refs[f"{name}:output:0", iteration])) as view:
-                np.testing.assert_array_equal(view.read(0, view.size).reshape(view.shape), values)
-
-
-def test_every_file_is_a_tensor_with_the_line_of_this_file(dumped):
-    tree, _ = dumped
-    dump = index(tree)
-    assert dump.unexplained == ()
-    assert {ref.source.path for ref in dump.refs} == set(tree.rglob("*.pt"))
-    lines = {ref.line.file for ref in dump.refs if ref.line}
-    assert lines == {__file__}
+    return root / "tree"
 
 
 def test_a_tree_pairs_with_our_own_recording(dumped, tmp_path, capsys, monkeypatch):
-    tree, _ = dumped
     monkeypatch.chdir(tmp_path)
     net, optimizer = network()
     with TorchRecording(net, "ours", inputs=True, gradients=True, parameters=True, iterations=2) as recording:
@@ -90,7 +61,7 @@ def test_a_tree_pairs_with_our_own_recording(dumped, tmp_path, capsys, monkeypat
             with recording.iteration():
                 backward(net, optimizer)
                 optimizer.step()
-    assert main(["compare", str(tree), "ours", "--io", "all", "--report", "json"]) == 0, capsys.readouterr().out
+    assert main(["compare", str(dumped), "ours", "--io", "all", "--report", "json"]) == 0, capsys.readouterr().out
     tensors = read_json(tmp_path / "msdump-report" / "results.json")["tensors"]
     names = {tensor["left"]["address"] for tensor in tensors}
     assert {"conv:output:0", "conv.weight:output:0", "conv.weight/grad:output:0", "head/grad_output:output:0"} <= names

@@ -1,10 +1,9 @@
 """What a recording of an ONNX model holds, beside what ONNX Runtime itself gives back. Needs onnx and onnxruntime."""
 
-import json
-
 import numpy as np
 import pytest
 from live.reading_back import NARROW, check_read_back, of_type
+from live.recordings import manifest_of
 
 from pytest_msdump import open_dump
 from pytest_msdump.core.dumps.manifest import read_manifest
@@ -145,7 +144,7 @@ def test_a_second_run_needs_iterations_and_none_is_an_error(tmp_path, net):
         recording.run(None, {"x": X})
     with pytest.raises(ConfigError, match=r"nothing was recorded; call \.run"), recorder.onnx(net) as recording:
         pass
-    assert not json.loads((recording.directory / "msdump.json").read_text())["complete"]
+    assert not manifest_of(recording)["complete"]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +262,7 @@ def test_what_is_fed_without_being_a_tensor_of_numbers_runs_and_is_noted(tmp_pat
     np.testing.assert_array_equal(found, [0, 2])
     dump = open_dump(tmp_path / "r")
     assert "relu:output:0" in {ref.key.address for ref in dump.refs}
-    (note,) = json.loads((tmp_path / "r" / "msdump.json").read_text())["notes"]
+    (note,) = manifest_of(tmp_path / "r")["notes"]
     assert note.startswith("left out, since they are no tensors of numbers: s")
 
 
@@ -304,7 +303,7 @@ def test_what_is_no_model_is_told(tmp_path):
 
 def edges_of(directory):
     """By operator: type, scope and sources of the calls in the manifest."""
-    calls = json.loads((directory / "msdump.json").read_text("utf-8"))["graph"]
+    calls = manifest_of(directory)["graph"]
     return {call["name"]: (call["type"], call.get("scope", ""), call["inputs"]) for call in calls}
 
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from dump_builder import write_reference
-from live.runs import msdump
+from live import sixteen_bits
 
 from pytest_msdump.capabilities.replay.reference_model import load_reference, replay_plan
 from pytest_msdump.core.compare.planning import plan
@@ -51,15 +50,20 @@ def model(epsilon=1e-5, approximate="none", scale=1.0, random=False):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
-def record(folder, proto, **options):
+def record(folder, proto, x=X, **options):
     with Recorder(folder.parent).onnx(proto, directory=folder, **options) as recording:
-        recording.run(None, {"x": X})
+        recording.run(None, {"x": x})
 
 
 def replayed(folder, reference, port):
-    onnx.save(reference, folder / "model.onnx")
     record(folder / "right", reference, inputs=True)
     record(folder / "left", port)
+    return judged(folder, reference)
+
+
+def judged(folder, reference):
+    """What a replay of the reference says of the left, by the name of the node."""
+    onnx.save(reference, folder / "model.onnx")
     table = {"left": str(folder / "left"), "right": str(folder / "right")}
     planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
     found = replay_plan(planned, load_reference(str(folder / "model.onnx")))
@@ -95,14 +99,8 @@ def test_random_numbers_are_a_reason_and_what_follows_is_judged(tmp_path):
     assert {one.outcome for name, one in found.items() if name != "random"} == {"pass"}
 
 
-def halved(array):
-    return array.astype("f2").astype("f8")
-
-
 @pytest.mark.parametrize(("slope", "at"), [(0.0, set()), (0.02, {"relu"})])
 def test_of_a_run_in_16_bits_weights_and_inputs_are_rounded_first(tmp_path, slope, at):
-    generator = np.random.default_rng(4)
-    x, w1, w2 = (generator.standard_normal(shape).astype("f4") for shape in ((60, 12), (12, 40), (40, 30)))
     graph = helper.make_graph(
         [
             helper.make_node("MatMul", ["x", "w1"], ["h"], "first"),
@@ -110,69 +108,51 @@ def test_of_a_run_in_16_bits_weights_and_inputs_are_rounded_first(tmp_path, slop
             helper.make_node("MatMul", ["r", "w2"], ["y"], "second"),
         ],
         "net",
-        [helper.make_tensor_value_info("x", 1, x.shape)],
+        [helper.make_tensor_value_info("x", 1, sixteen_bits.X.shape)],
         [helper.make_tensor_value_info("y", 1, None)],
-        [onnx.numpy_helper.from_array(w1, "w1"), onnx.numpy_helper.from_array(w2, "w2")],
+        [onnx.numpy_helper.from_array(sixteen_bits.W1, "w1"), onnx.numpy_helper.from_array(sixteen_bits.W2, "w2")],
     )
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
-    onnx.save(proto, tmp_path / "model.onnx")
-    with Recorder(tmp_path).onnx(proto, directory=tmp_path / "right", inputs=True) as recording:
-        recording.run(None, {"x": x})
-    first = halved(halved(x) @ halved(w1))
-    relu = halved(np.where(first > 0, first, slope * first))
-    second = halved(relu @ halved(w2))
-    values = {"first": first, "relu": relu, "second": second}
-    write_reference(tmp_path / "left", {name: one.astype("f2") for name, one in values.items()})
-    table = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right")}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
-    found = replay_plan(planned, load_reference(str(tmp_path / "model.onnx")))
-    names = {planned.pairing.pairs[number].right.key.op.label: one for number, one in found.items()}
-    assert {one.measure for one in names.values() if one.outcome == "pass"} == {"flips"}
-    assert {name for name, one in names.items() if one.outcome == "fail"} == at
+    record(tmp_path / "right", proto, sixteen_bits.X, inputs=True)
+    sixteen_bits.write_run(tmp_path / "left", slope)
+    found = judged(tmp_path, proto)
+    assert {one.measure for one in found.values() if one.outcome == "pass"} == {"flips"}
+    assert {name for name, one in found.items() if one.outcome == "fail"} == at
 
 
-def test_the_command_takes_a_model_file(tmp_path):
+def test_the_command_takes_a_model_file(tmp_path, msdump):
     onnx.save(model(), tmp_path / "model.onnx")
     record(tmp_path / "left", model(approximate="tanh"), inputs=True)
-    ran = msdump(tmp_path, "replay", "left", "--model", "model.onnx")
+    ran = msdump("replay", "left", "--model", "model.onnx")
     assert ran.returncode == 1, ran.stderr
     assert "wrong by themselves: act" in ran.stdout
     results = read_json(tmp_path / "msdump-report" / "results.json")
     assert sum(one["local"]["outcome"] == "pass" for one in results["tensors"]) == 9
 
 
-def test_without_inputs_it_is_one_line_and_exit_code_4(tmp_path):
+def test_without_inputs_it_is_one_line_and_exit_code_4(tmp_path, msdump):
     onnx.save(model(), tmp_path / "model.onnx")
     record(tmp_path / "left", model())
-    ran = msdump(tmp_path, "replay", "left", "--model", "model.onnx")
+    ran = msdump("replay", "left", "--model", "model.onnx")
     assert ran.returncode == 4
     assert "neither dump has the input x of the model" in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
 
 
-def test_an_onnx_model_suggests_no_partners(tmp_path):
-    onnx.save(model(), tmp_path / "model.onnx")
-    for side in ("left", "right"):
-        record(tmp_path / side, model(), inputs=True)
-    ran = msdump(tmp_path, "match", "left", "right", "--suggest", "--model", "model.onnx")
-    assert ran.returncode == 4
-    assert "only models of PyTorch suggest partners" in ran.stderr
-
-
-def test_a_gate_replays_the_file_beside_the_comparison(tmp_path):
+def test_a_gate_replays_the_file_beside_the_comparison(tmp_path, msdump):
     onnx.save(model(), tmp_path / "model.onnx")
     record(tmp_path / "right", model(), inputs=True)
     record(tmp_path / "left", model(epsilon=1e-3))
-    ran = msdump(tmp_path, "compare", "left", "right", "--replay", "model.onnx", "--suggest")
+    ran = msdump("compare", "left", "right", "--replay", "model.onnx", "--suggest")
     assert ran.returncode == 1, ran.stderr
     assert "wrong by themselves: norm" in ran.stdout
     assert "ran user code" not in ran.stdout
 
 
-def test_a_model_with_other_weights_than_the_recorded_one_is_refused(tmp_path):
+def test_a_model_with_other_weights_than_the_recorded_one_is_refused(tmp_path, msdump):
     onnx.save(model(), tmp_path / "model.onnx")
     record(tmp_path / "left", model(), inputs=True)
     record(tmp_path / "right", model(scale=1.001), inputs=True)
-    ran = msdump(tmp_path, "compare", "left", "right", "--replay", "model.onnx")
+    ran = msdump("compare", "left", "right", "--replay", "model.onnx")
     assert ran.returncode == 4
     assert "model.onnx has other weights than the model that the right side was recorded of: w2;" in ran.stderr

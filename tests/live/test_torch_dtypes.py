@@ -1,12 +1,13 @@
 """Tensors of every type that PyTorch has on the CPU are read back bit for bit. Needs PyTorch."""
 
-import json
+import re
 
 import numpy as np
 import pytest
 from live.reading_back import bits_of
+from live.recordings import manifest_of
 
-from pytest_msdump import open_dump
+from pytest_msdump import assert_close, open_dump
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.record import Recorder
@@ -50,16 +51,31 @@ def with_bits(name, shape):
 def recorded(tmp_path, tensor):
     with Recorder(tmp_path).torch(Gives(tensor)) as recording:
         recording.model()
+    return opened(recording)
+
+
+def written(tmp_path, tensor):
+    with Recorder(tmp_path).writer() as writer:
+        writer.write("op", tensor)
+    return opened(writer)
+
+
+def opened(recording):
     (ref,) = open_dump(recording.directory).refs
-    (entry,) = json.loads((recording.directory / "msdump.json").read_text("utf-8"))["tensors"].values()
+    (entry,) = manifest_of(recording)["tensors"].values()
     return np.load(ref.source.path), entry.get("dtype"), open_dump(recording.directory)
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 4), (), (0, 3)], ids=str)
-@pytest.mark.parametrize("name", WHOLE)
-def test_a_tensor_is_read_back_bit_for_bit(tmp_path, name, shape):
+# A writer is given no types of which PyTorch has bits alone, nor integers of less than a byte.
+WRITTEN = [name for name in WHOLE if not re.fullmatch(r"u?int[1-7]|bits.*", name)]
+CASES = [(name, shape, recorded) for name in WHOLE for shape in ((2, 3, 4), (), (0, 3))]
+CASES += [(name, (2, 3, 4), written) for name in WRITTEN]
+
+
+@pytest.mark.parametrize(("name", "shape", "save"), CASES)
+def test_a_tensor_is_read_back_bit_for_bit(tmp_path, name, shape, save):
     tensor, bits = with_bits(name, shape)
-    array, logical, dump = recorded(tmp_path, tensor)
+    array, logical, dump = save(tmp_path, tensor)
     assert array.tobytes() == bits.tobytes()
     assert array.shape == shape
     assert (logical or array.dtype.name) == {"float8_e8m0fnu": "float8_e8m0"}.get(name, name)
@@ -130,3 +146,11 @@ def test_sparse_tensors_are_recorded_dense(tmp_path):
 def test_quantized_tensors_are_recorded_as_the_numbers_they_stand_for(tmp_path):
     tensor = torch.quantize_per_tensor(torch.tensor([-1.0, 0.3, 2.0]), 0.25, 10, torch.quint8)
     np.testing.assert_array_equal(recorded(tmp_path, tensor)[0], np.float32([-1.0, 0.25, 2.0]))
+
+
+def test_tensors_are_compared_as_they_are():
+    x = torch.randn(3, 4, requires_grad=True)
+    assert_close((x * 2).bfloat16().T, (x * 2).bfloat16().float().detach().numpy().T)
+    assert_close(torch.eye(3).to_sparse(), np.eye(3, dtype="float32"))
+    assert_close(torch.tensor([1 + 2j]).conj(), np.array([1 - 2j], "complex64"))
+    assert_close(torch.ones(()).to(torch.float8_e5m2), torch.ones(()))

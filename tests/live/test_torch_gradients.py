@@ -1,10 +1,10 @@
 """Recorded gradients beside those that PyTorch itself gives. Needs PyTorch."""
 
 import collections
-import json
 
 import numpy as np
 import pytest
+from live.recordings import arrays_of
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record import Recorder
@@ -29,9 +29,8 @@ def x():
 def found(recording):
     """Arrays by name and slot, in the order of writing."""
     arrays = collections.defaultdict(list)
-    manifest = json.loads((recording.directory / "msdump.json").read_text("utf-8"))
-    for file, entry in manifest["tensors"].items():
-        arrays[entry["op"], entry.get("slot", 0)].append(np.load(recording.directory / file))
+    for (name, _, slot), several in arrays_of(recording).items():
+        arrays[name, slot] += several
     return arrays
 
 

@@ -1,14 +1,13 @@
 """A recording holds what modules are given and what the next module gets, whatever hooks do to it. Needs PyTorch."""
 
-import json
 from contextlib import suppress
 
 import numpy as np
 import pytest
+from live.recordings import arrays_of, manifest_of
 
 from pytest_msdump.core.dumps.manifest import read_manifest
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.record import Recorder
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -28,25 +27,13 @@ class Net(nn.Module):
 
 
 @pytest.fixture
-def recorder(tmp_path):
-    return Recorder(tmp_path)
-
-
-@pytest.fixture
 def x():
     return torch.tensor([1.0, 2.0])
 
 
-def manifest_of(recording):
-    return json.loads((recording.directory / "msdump.json").read_text("utf-8"))
-
-
 def values(recording):
     """Each tensor by its name and ``input`` or ``output``; a list where there are several calls."""
-    found = {}
-    for file, entry in manifest_of(recording)["tensors"].items():
-        key = f"{entry['op']}:{entry.get('io', 'output')}"
-        found.setdefault(key, []).append(np.load(recording.directory / file).tolist())
+    found = {f"{name}:{io}": [one.tolist() for one in calls] for (name, io, _), calls in arrays_of(recording).items()}
     return {key: calls[0] if len(calls) == 1 else calls for key, calls in found.items()}
 
 

@@ -1,26 +1,15 @@
 """Autocast of PyTorch as recordings say it, and gradients of which rounding alone is left. Needs PyTorch."""
 
-import json
-
 import pytest
+from live.recordings import manifest_of
 
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.record import Recorder
 
 torch = pytest.importorskip("torch")
 
 pytestmark = pytest.mark.live
-
-
-@pytest.fixture
-def recorder(tmp_path):
-    return Recorder(tmp_path)
-
-
-def policy_of(recording):
-    return json.loads((recording.directory / "msdump.json").read_text("utf-8"))["dtype_policy"]
 
 
 def records(left, right, profile="default"):
@@ -55,7 +44,7 @@ def test_a_region_of_autocast_inside_of_a_model_is_seen(recorder, autocast):
         with recorder.torch(model, gradients=True, parameters=True) as recording:
             model(torch.randn(8, 32, generator=torch.Generator().manual_seed(1))).square().mean().backward()
         recordings.append(recording)
-    assert [policy_of(one) for one in recordings] == ["autocast bfloat16" if autocast else "", ""]
+    assert [manifest_of(one)["dtype_policy"] for one in recordings] == ["autocast bfloat16" if autocast else "", ""]
     found = records(*recordings)
     for address, record in found.items():
         is_loose = autocast and record.left.op_type != "Parameter"

@@ -1,13 +1,12 @@
 """Which functions of PyTorch a recording holds, under which names and lines. Needs PyTorch."""
 
 import inspect
-import json
 
 import numpy as np
 import pytest
+from live.recordings import arrays_of, keys_of, manifest_of
 
 from pytest_msdump import open_dump
-from pytest_msdump.record import Recorder
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -28,29 +27,17 @@ class Calls(nn.Module):
 
 
 @pytest.fixture
-def recorder(tmp_path):
-    return Recorder(tmp_path)
-
-
-@pytest.fixture
 def x():
     return torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
 
 
-def entries(recording):
-    return json.loads((recording.directory / "msdump.json").read_text("utf-8"))["tensors"]
-
-
 def names(recording):
-    return [entry["op"] for entry in entries(recording).values() if entry.get("io", "output") == "output"]
+    return [name for name, io, _ in keys_of(recording) if io == "output"]
 
 
 def values(recording, name, io="output"):
-    return [
-        np.load(recording.directory / file)
-        for file, entry in entries(recording).items()
-        if entry["op"] == name and entry.get("io", "output") == io
-    ]
+    found = arrays_of(recording).items()
+    return [array for (one, direction, _), arrays in found if (one, direction) == (name, io) for array in arrays]
 
 
 def recorded(recorder, model, *given, level="operation", **options):
@@ -137,7 +124,7 @@ def test_a_function_that_calls_others_is_recorded_alone(recorder):
 def test_what_computes_nothing_is_not_recorded(recorder, x, function, inputs):
     recording = recorded(recorder, Calls(function), x, inputs=inputs)
     assert set(names(recording)) == {"layer/linear"}
-    assert {entry["op"] for entry in entries(recording).values()} == {"layer/linear"}
+    assert {name for name, _, _ in keys_of(recording)} == {"layer/linear"}
 
 
 def test_inputs_are_as_they_were_and_outputs_as_they_became(recorder, x):
@@ -175,7 +162,8 @@ def test_every_operation_and_module_has_the_line_that_called_it(recorder, x):
         functional.mse_loss(model(x), x)
     start = Two.forward.__code__.co_firstlineno
     own = inspect.currentframe().f_lineno - 2
-    lines = {entry["op"]: int(entry["line"].removeprefix(f"{__file__}:")) for entry in entries(recording).values()}
+    tensors = manifest_of(recording)["tensors"].values()
+    lines = {entry["op"]: int(entry["line"].removeprefix(f"{__file__}:")) for entry in tensors}
     assert lines == {
         "layer/linear": start + 1,
         "layer": start + 1,
@@ -216,7 +204,7 @@ def test_a_loss_is_recorded_and_the_optimizer_is_not(recorder, x, kind):
     each = ["outside/mul", "layer/linear", "Calls/tanh", "outside/cross_entropy"]
     assert names(recording) == each * 2
     # Something before the model is called does not take away what the manifest says of its inputs.
-    assert set(json.loads((recording.directory / "msdump.json").read_text())["inputs"]) == {"x", "x[1]"}
+    assert set(manifest_of(recording)["inputs"]) == {"x", "x[1]"}
 
 
 def test_operations_under_autocast_have_the_types_they_returned(recorder, x):
@@ -224,7 +212,7 @@ def test_operations_under_autocast_have_the_types_they_returned(recorder, x):
     with torch.autocast("cpu", torch.bfloat16), recorder.torch(model, level="operation") as recording:
         model(x)
         expected = model.layer(x).detach()
-    types = {entry["op"]: entry.get("dtype") for entry in entries(recording).values()}
+    types = {entry["op"]: entry.get("dtype") for entry in manifest_of(recording)["tensors"].values()}
     assert types == {"layer/linear": "bfloat16", "Calls/float": None, "Calls/add": None}
     (bits, *_) = values(recording, "layer/linear")
     assert bits.tobytes() == expected.view(torch.int16).numpy().tobytes()
@@ -278,7 +266,7 @@ def test_a_backward_pass_has_no_operations(recorder, x, way):
         else:
             torch.autograd.grad(loss, model.layer.weight)
     assert names(recording) == ["layer/linear", "Calls/mul", "outside/sum"]
-    assert {entry["op"] for entry in entries(recording).values()} == {*names(recording)}
+    assert {name for name, _, _ in keys_of(recording)} == {*names(recording)}
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:The .grad attribute")

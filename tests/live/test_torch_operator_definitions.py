@@ -63,6 +63,13 @@ class Draw:
 Row = Callable[[Draw], Case]
 
 
+def backward(draw: Draw, y: Any) -> Any:
+    """Go back from `y` with gradients that are drawn, and return them."""
+    dy = draw.normal(*y.shape)
+    y.backward(dy)
+    return dy
+
+
 def unary(function: Callable[[Any], Any], low: float = -4, high: float = 4) -> Row:
     def row(draw: Draw) -> Case:
         x = draw.uniform(low, high, *draw.shape())
@@ -88,8 +95,8 @@ def gradient(function: Callable[[Any], Any], order: str, low: float = -6, high: 
 
     def row(draw: Draw) -> Case:
         x = draw.uniform(low, high, *draw.shape()).requires_grad_()
-        y, dy = function(x), draw.normal(*x.shape)
-        y.backward(dy)
+        y = function(x)
+        dy = backward(draw, y)
         return Case([{"d": dy, "x": x, "y": y}[letter] for letter in order], [x.grad])
 
     return row
@@ -179,7 +186,7 @@ def matmul(stacked: bool) -> Row:
     return row
 
 
-def convolution(draw: Draw) -> tuple[Any, Any, dict[str, Any], dict[str, str]]:
+def conv2d(draw: Draw) -> Case:
     groups = draw.one(1, 2, 3)
     kernel, stride, dilation = ((draw.size(1, 3), draw.size(1, 3)) for _ in range(3))
     pad = draw.size(0, 2), draw.size(0, 2)
@@ -194,29 +201,21 @@ def convolution(draw: Draw) -> tuple[Any, Any, dict[str, Any], dict[str, str]]:
         "group": f"I64({groups})",
         "format": '"NCHW"',
     }
-    options = {"stride": stride, "padding": pad, "dilation": dilation, "groups": groups}
-    return x, w, options, attributes
-
-
-def conv2d(draw: Draw) -> Case:
-    x, w, options, attributes = convolution(draw)
-    return Case([x, w], [F.conv2d(x, w, **options)], attributes)
+    return Case([x, w], [F.conv2d(x, w, None, stride, pad, dilation, groups)], attributes)
 
 
 def conv2d_input(draw: Draw) -> Case:
-    x, w, options, attributes = convolution(draw)
-    y = F.conv2d(x, w, **options)
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
-    return Case([dy, w, None], [x.grad], attributes)
+    case = conv2d(draw)
+    x, w = case.inputs
+    dy = backward(draw, case.expected[0])
+    return Case([dy, w, None], [x.grad], case.attributes)
 
 
 def conv2d_filter(draw: Draw) -> Case:
-    x, w, options, attributes = convolution(draw)
-    y = F.conv2d(x, w, **options)
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
-    return Case([dy, x, None], [w.grad], attributes)
+    case = conv2d(draw)
+    x, w = case.inputs
+    dy = backward(draw, case.expected[0])
+    return Case([dy, x, None], [w.grad], case.attributes)
 
 
 def pooling(draw: Draw) -> tuple[Any, tuple[int, int], tuple[int, int]]:
@@ -238,8 +237,7 @@ def max_pool(draw: Draw) -> Case:
 def max_pool_grad(draw: Draw) -> Case:
     case = max_pool(draw)
     x, y = case.inputs[0], case.expected[0]
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    dy = backward(draw, y)
     return Case([x, y, dy], [x.grad], case.attributes)
 
 
@@ -253,42 +251,28 @@ def avg_pool(draw: Draw, first: int = 1) -> Case:
 def avg_pool_grad(draw: Draw) -> Case:
     case = avg_pool(draw, 3)
     x, y = case.inputs[0], case.expected[0]
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    dy = backward(draw, y)
     return Case([x, y, dy], [x.grad], case.attributes)
 
 
 # -- normalisations, losses --------------------------------------------------------------------------------------------
 
 
-def batch_norm_parts(draw: Draw) -> tuple[Any, Any, Any, Any, Any, bool, float]:
+def batch_norm(draw: Draw) -> Case:
     shape = draw.size(2, 4), draw.size(1, 4), *(draw.size() for _ in range(draw.one(0, 2)))
     x, channels = draw.normal(*shape, grad=True), shape[1]
     gamma, beta = draw.normal(channels, grad=True), draw.normal(channels, grad=True)
-    return (
-        x,
-        gamma,
-        beta,
-        draw.normal(channels),
-        draw.uniform(0.5, 2, channels),
-        draw.one(True, False),
-        draw.one(1e-5, 1e-3),
-    )
-
-
-def batch_norm(draw: Draw) -> Case:
-    x, gamma, beta, mean, var, training, eps = batch_norm_parts(draw)
+    mean, var = draw.normal(channels), draw.uniform(0.5, 2, channels)
+    training, eps = draw.one(True, False), draw.one(1e-5, 1e-3)
     y = F.batch_norm(x, mean.clone(), var.clone(), gamma, beta, training, 0.1, eps)
     return Case([x, gamma, beta, mean, var], [y], {"is_training": f"Bool({int(training)})", "epsilon": str(eps)})
 
 
 def batch_norm_grad(draw: Draw) -> Case:
-    x, gamma, beta, mean, var, training, eps = batch_norm_parts(draw)
-    y = F.batch_norm(x, mean.clone(), var.clone(), gamma, beta, training, 0.1, eps)
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
-    attributes = {"is_training": f"Bool({int(training)})", "epsilon": str(eps)}
-    return Case([dy, x, gamma, mean, var, None], [x.grad, gamma.grad, beta.grad], attributes)
+    case = batch_norm(draw)
+    x, gamma, beta, mean, var = case.inputs
+    dy = backward(draw, case.expected[0])
+    return Case([dy, x, gamma, mean, var, None], [x.grad, gamma.grad, beta.grad], case.attributes)
 
 
 def layer_norm(draw: Draw) -> Case:
@@ -307,28 +291,22 @@ def layer_norm_grad(draw: Draw) -> Case:
     shape, eps = x.shape[begin:], draw.one(1e-5, 1e-7)
     gamma, beta = draw.normal(*shape, grad=True), draw.normal(*shape, grad=True)
     y = F.layer_norm(x, shape, gamma, beta, eps)
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    dy = backward(draw, y)
     attributes = {"begin_norm_axis": str(begin), "begin_params_axis": str(begin), "epsilon": str(eps)}
     return Case([x, dy, None, None, gamma], [x.grad, gamma.grad, beta.grad], attributes)
 
 
-def rms_norm_parts(draw: Draw) -> tuple[Any, Any, Any, Any]:
+def rms_norm(draw: Draw) -> Case:
     x = draw.normal(*draw.shape(1), draw.size(2, 6), grad=True)
     gamma = draw.normal(x.shape[-1], grad=True)
     inverse = torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)
-    return x, gamma, inverse, F.rms_norm(x, (x.shape[-1],), gamma, 1e-6)
-
-
-def rms_norm(draw: Draw) -> Case:
-    x, gamma, inverse, y = rms_norm_parts(draw)
-    return Case([x, gamma], [y, inverse], {"epsilon": "1e-06"})
+    return Case([x, gamma], [F.rms_norm(x, (x.shape[-1],), gamma, 1e-6), inverse], {"epsilon": "1e-06"})
 
 
 def rms_norm_grad(draw: Draw) -> Case:
-    x, gamma, inverse, y = rms_norm_parts(draw)
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    case = rms_norm(draw)
+    (x, gamma), (y, inverse) = case.inputs, case.expected
+    dy = backward(draw, y)
     return Case([dy, x, inverse, gamma], [x.grad, gamma.grad])
 
 
@@ -348,8 +326,7 @@ def group_norm(draw: Draw) -> Case:
 
 def group_norm_grad(draw: Draw) -> Case:
     groups, x, gamma, beta, mean, inverse, y = group_norm_parts(draw)
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    dy = backward(draw, y)
     return Case([dy, x, mean, inverse, gamma], [x.grad, gamma.grad, beta.grad], {"num_groups": str(groups)})
 
 
@@ -366,8 +343,8 @@ def softmax(function: Callable[..., Any]) -> Row:
 def softmax_grad(function: Callable[..., Any]) -> Row:
     def row(draw: Draw) -> Case:
         x = draw.normal(*draw.shape(1)).requires_grad_()
-        y, dy = function(x, -1), draw.normal(*x.shape)
-        y.backward(dy)
+        y = function(x, -1)
+        dy = backward(draw, y)
         return Case([y, dy], [x.grad])
 
     return row
@@ -499,8 +476,7 @@ def strided_slice(draw: Draw) -> Case:
 
 def strided_slice_grad(draw: Draw) -> Case:
     x, y, attributes = strided(draw, 2)
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    dy = backward(draw, y)
     return Case([dy, None], [x.grad], attributes)
 
 
@@ -542,8 +518,7 @@ def gather_d(draw: Draw) -> Case:
 def gather_d_grad(draw: Draw) -> Case:
     case = gather_d(draw)
     x, y = case.inputs[0], case.expected[0]
-    dy = draw.normal(*y.shape)
-    y.backward(dy)
+    dy = backward(draw, y)
     return Case([x, None, case.inputs[2], dy], [x.grad], case.attributes)
 
 
@@ -659,11 +634,16 @@ def assign(draw: Draw) -> Case:
 
 
 GELU = {"approximate": "tanh"}
+PLAIN = "Abs Ceil Cos Erf Exp Expm1 Floor Neg Sigmoid Sign Sin Square Tanh"
+POSITIVE = "Log Reciprocal Rsqrt Sqrt"
+PAIRED = "Add Eq Ge Gt Le Logical_And Logical_Or Lt Maximum Minimum Mul Ne Sub"
+RENAMED = {"Eq": "Equal", "Ge": "GreaterEqual", "Gt": "Greater", "Le": "LessEqual", "Lt": "Less", "Ne": "NotEqual"}
 ROWS: dict[str, Row] = {
-    "Abs": unary(torch.abs),
+    **{name: unary(getattr(torch, name.lower())) for name in PLAIN.split()},
+    **{name: unary(getattr(torch, name.lower()), 0.1) for name in POSITIVE.split()},
+    **{RENAMED.get(name, name.replace("_", "")): binary(getattr(torch, name.lower())) for name in PAIRED.split()},
     "Adam": adam,
     "AdamWeightDecay": adam_weight_decay,
-    "Add": binary(torch.add),
     "AddN": add_n,
     "ApplyGradientDescent": plain_sgd,
     "ApplyMomentum": momentum,
@@ -683,31 +663,22 @@ ROWS: dict[str, Row] = {
     "BiasAddGrad": bias_add_grad,
     "BroadcastTo": broadcast,
     "Cast": cast,
-    "Ceil": unary(torch.ceil),
     "Clip": clip,
     "Concat": concat,
     "Conv2D": conv2d,
     "Conv2DBackpropFilter": conv2d_filter,
     "Conv2DBackpropInput": conv2d_input,
-    "Cos": unary(torch.cos),
     "CumSum": cumsum,
     "Div": binary(torch.div, 0.1),
     "Dropout": dropout,
     "Elu": elu,
     "EluGrad": gradient(F.elu, "dy"),
-    "Equal": binary(torch.eq),
-    "Erf": unary(torch.erf),
-    "Exp": unary(torch.exp),
-    "Expm1": unary(torch.expm1),
     "FillV2": fill,
-    "Floor": unary(torch.floor),
     "Gather": gather,
     "GatherD": gather_d,
     "GatherDGradV2": gather_d_grad,
     "GeLU": unary(lambda x: F.gelu(x, **GELU)),
     "GeLUGrad": gradient(lambda x: F.gelu(x, **GELU), "dxy"),
-    "Greater": binary(torch.gt),
-    "GreaterEqual": binary(torch.ge),
     "GroupNorm": group_norm,
     "GroupNormGrad": group_norm_grad,
     "HSigmoid": unary(F.hardsigmoid),
@@ -719,25 +690,15 @@ ROWS: dict[str, Row] = {
     "LayerNorm": layer_norm,
     "LayerNormGrad": layer_norm_grad,
     "LeakyReLU": leaky,
-    "Less": binary(torch.lt),
-    "LessEqual": binary(torch.le),
-    "Log": unary(torch.log, 0.1),
     "Log1p": unary(torch.log1p, -0.9),
     "LogSoftmax": softmax(torch.log_softmax),
     "LogSoftmaxGrad": softmax_grad(torch.log_softmax),
-    "LogicalAnd": binary(torch.logical_and),
     "LogicalNot": unary(torch.logical_not),
-    "LogicalOr": binary(torch.logical_or),
     "MaskedFill": masked_fill,
     "MatMul": matmul(stacked=False),
     "MaxPool": max_pool,
     "MaxPoolGrad": max_pool_grad,
-    "Maximum": binary(torch.maximum),
-    "Minimum": binary(torch.minimum),
-    "Mul": binary(torch.mul),
     "NLLLoss": nll,
-    "Neg": unary(torch.neg),
-    "NotEqual": binary(torch.ne),
     "OneHot": one_hot,
     "OnesLike": unary(torch.ones_like),
     "PReLU": prelu,
@@ -746,7 +707,6 @@ ROWS: dict[str, Row] = {
     "ReLU": unary(torch.relu),
     "ReLU6": unary(F.relu6, -8, 8),
     "ReLU6Grad": gradient(F.relu6, "dx", -8, 8),
-    "Reciprocal": unary(torch.reciprocal, 0.1),
     "ReduceAll": reduction(lambda x, axes, keep: torch.all(x, axes, keep), whole=True),
     "ReduceAny": reduction(lambda x, axes, keep: torch.any(x, axes, keep), whole=True),
     "ReduceMax": reduction(torch.amax),
@@ -757,16 +717,12 @@ ROWS: dict[str, Row] = {
     "Reshape": view,
     "RmsNorm": rms_norm,
     "RmsNormGrad": rms_norm_grad,
-    "Rsqrt": unary(torch.rsqrt, 0.1),
     "RsqrtGrad": gradient(torch.rsqrt, "yd", 0.1),
     "SGD": sgd,
     "Select": select,
     "SiLU": unary(F.silu),
     "SiLUGrad": gradient(F.silu, "dx"),
-    "Sigmoid": unary(torch.sigmoid),
     "SigmoidGrad": gradient(torch.sigmoid, "yd"),
-    "Sign": unary(torch.sign),
-    "Sin": unary(torch.sin),
     "Slice": slice_,
     "SmoothL1Loss": smooth_l1,
     "SmoothL1LossGrad": smooth_l1_grad,
@@ -776,14 +732,10 @@ ROWS: dict[str, Row] = {
     "Softplus": unary(F.softplus),
     "SparseSoftmaxCrossEntropyWithLogits": sparse_cross_entropy,
     "Split": split,
-    "Sqrt": unary(torch.sqrt, 0.1),
     "SqrtGrad": gradient(torch.sqrt, "yd", 0.1),
-    "Square": unary(torch.square),
     "Stack": stack,
     "StridedSlice": strided_slice,
     "StridedSliceGrad": strided_slice_grad,
-    "Sub": binary(torch.sub),
-    "Tanh": unary(torch.tanh),
     "TanhGrad": gradient(torch.tanh, "yd"),
     "Tile": tile,
     "Transpose": transpose,

@@ -1,6 +1,5 @@
 """Two real processes of one run, recorded into one folder. Needs PyTorch."""
 
-import signal
 import socket
 import subprocess
 import sys
@@ -112,11 +111,3 @@ def test_a_second_run_passes_and_a_fault_is_named_with_its_rank(runs, capsys):
     assert "1 cause, 16 inherited, 4 unknown" in told
     updated = ", ".join(f"{name}/updated (rank 0)" for name in ("up.weight", "up.bias", "down.weight"))
     assert f"unknown {updated} and 1 more: its input comes" in told
-
-
-def test_a_run_of_which_a_process_was_killed_is_refused(runs, tmp_path, capsys):
-    codes = run(tmp_path / "d", "killed")
-    assert codes[1] == -signal.SIGKILL
-    assert codes[0]
-    assert main(["compare", str(tmp_path / "d/dp"), str(runs / "first/dp")]) == 4
-    assert "rank_1: the recording has not ended" in capsys.readouterr().err

@@ -1,6 +1,5 @@
 """Whether a PyTorch model makes the same numbers each time. Needs PyTorch."""
 
-import threading
 from copy import deepcopy
 
 import pytest
@@ -37,31 +36,6 @@ def repeats(tmp_path):
     return repeats
 
 
-class ThreadedSum(nn.Module):
-    """Adds up columns by a thread each, in an order that the run decides: in float32 the order is in the sum."""
-
-    def __init__(self, order):
-        super().__init__()
-        self.order = order
-
-    def forward(self, x):
-        total = torch.zeros(len(x))
-        turns = [threading.Event() for _ in range(len(self.order) + 1)]
-
-        def add(place, column):
-            turns[place].wait(60)
-            total.add_(x[:, column].detach() * 1e8 ** (column % 2))
-            turns[place + 1].set()
-
-        threads = [threading.Thread(target=add, args=one) for one in enumerate(self.order)]
-        for thread in threads:
-            thread.start()
-        turns[0].set()
-        for thread in threads:
-            thread.join()
-        return total + x.sum(1) * 0
-
-
 def net(*, middle=None):
     return nn.Sequential(
         nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), middle or nn.Identity(), nn.Tanh()
@@ -72,14 +46,6 @@ def test_a_deterministic_model_gives_no_difference_in_twenty_runs(repeats):
     found = repeats(lambda _: net(middle=nn.Dropout(0.5)), n=20, gradients=True, parameters=True, inputs=True)
     assert (found.runs, found.differing, found.differences, found.alone, found.given) == (20, 0, (), (), ())
     assert found.tensors > 30
-
-
-def test_a_race_of_threads_is_named_at_its_module(repeats):
-    orders = [list(range(144)), list(range(144)), list(reversed(range(144)))]
-    found = repeats(lambda number: net(middle=ThreadedSum(orders[number])))
-    [one] = found.differences
-    assert (one.tensor.address, one.tensor.op_type, one.runs) == ("4:output:0", "ThreadedSum", (3,))
-    assert "       all of its inputs that were compared are equal" in repeat_lines(found)
 
 
 def test_dropout_without_one_seed_stands_apart(repeats):

@@ -81,8 +81,7 @@ def replayed(folder, reference, port, given=IDS, around=None, table=None, **opti
     with torch.set_grad_enabled(grad):
         record(folder / "right", copy.deepcopy(reference), given, **options)
         record(folder / "left", port, given, around, **options)
-    table = {"left": str(folder / "left"), "right": str(folder / "right"), "io": "all", **(table or {})}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
+    planned = planned_of(folder, io="all", **(table or {}))
     before = {name: one.clone() for name, one in reference.state_dict().items()}
     found = replay_plan(planned, reference_of(reference, given))
     for name, one in reference.state_dict().items():
@@ -93,6 +92,11 @@ def replayed(folder, reference, port, given=IDS, around=None, table=None, **opti
         f"{keys[number].op.label}@{keys[number].op.at.occurrence or 0}:{keys[number].io}:{keys[number].slot}": one
         for number, one in found.items()
     }
+
+
+def planned_of(folder, **table):
+    table = {"left": str(folder / "left"), "right": str(folder / "right"), **table}
+    return plan(load_suite(file=None, table=table, options={}, directory=folder))
 
 
 def wrong(found):
@@ -336,8 +340,7 @@ def test_inputs_weights_and_later_iterations_say_why_they_are_not_judged(tmp_pat
                 for _ in range(2):
                     with recording.iteration():
                         recording.model(IDS)
-    table = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right"), "io": "all"}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
+    planned = planned_of(tmp_path, io="all")
     found = replay_plan(planned, reference_of(made(), IDS))
     codes = {"local_input", "local_weight", "local_elsewhere"}
     assert {one.why.code for one in found.values() if one.why} == codes
@@ -367,8 +370,7 @@ def test_a_loss_that_is_summed_accuses_where_its_gradient_comes_in_alone(tmp_pat
     reference = made()
     for side, given in (("right", with_loss), ("left", summed)):
         record(tmp_path / side, copy.deepcopy(reference), given, gradients=True)
-    table = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right")}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
+    planned = planned_of(tmp_path)
     found = replay_plan(planned, reference_of(reference, with_loss))
     accused = {planned.pairing.pairs[n].right.key.op.label for n, one in found.items() if one.outcome == "fail"}
     assert accused <= {"Net/grad_output", "head/grad_output"}
@@ -379,8 +381,7 @@ def test_without_a_backward_pass_gradients_say_so(tmp_path):
     reference = made()
     for side in ("right", "left"):
         record(tmp_path / side, copy.deepcopy(reference), with_loss, gradients=True)
-    table = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right")}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
+    planned = planned_of(tmp_path)
     found = replay_plan(planned, reference_of(reference, IDS))
     assert {one.why.code for one in found.values() if one.why} == {"local_no_gradient", "local_input"}
 
@@ -415,8 +416,7 @@ def stepped(folder, optimizer, mistake=None, taken=None, **options):
         options = {"gradients": True, "iterations": True, **options}
         with Recorder(folder).torch(model, directory=folder / side, optimizer=one, **options) as recording:
             train(model, one, around=recording.iteration)
-    table = {"left": str(folder / "left"), "right": str(folder / "right")}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
+    planned = planned_of(folder)
     taken = taken or (lambda model: train(model, made_for(model)))
     found = replay_plan(planned, reference_of(made(small, train=True), taken))
     keys = [pair.right.key for pair in planned.pairing.pairs]
@@ -549,22 +549,30 @@ def wrong_from_the_first(model):
 
 
 def suggested(folder, **more):
-    table = {"left": str(folder / "left"), "right": str(folder / "right"), "pair_by": ["map"], **more}
-    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
-    found = suggest_with(reference_of(made(), IDS), planned)
-    clear = {
+    found = suggest_with(reference_of(made(), IDS), planned_of(folder, pair_by=["map"], **more))
+    return found, clear_in(found)
+
+
+def clear_in(found):
+    """Left operator by right one of what is suggested without a doubt."""
+    return {
         found.right[one.right].key.op.label: found.left[one.fits[0].left].key.op.label
         for one in found.suggestions
         if one.is_clear
     }
-    return found, clear
 
 
-def test_a_port_that_is_wrong_from_its_first_layer_finds_its_partners(tmp_path):
+@pytest.fixture
+def sides(tmp_path):
+    """A reference, and a port of it that is wrong from its first layer."""
     with torch.no_grad():
         record(tmp_path / "right", made(), IDS)
         record(tmp_path / "left", Port(wrong_from_the_first(made())), IDS)
-    found, clear = suggested(tmp_path)
+    return tmp_path
+
+
+def test_a_port_that_is_wrong_from_its_first_layer_finds_its_partners(sides):
+    found, clear = suggested(sides)
     assert {name: left for name, left in clear.items() if name in PARTNERS} == PARTNERS
     assert {one.how for one in found.suggestions} == {"replay"}
     by_name = {found.right[one.right].key.op.label: one for one in found.suggestions}
@@ -576,25 +584,13 @@ def test_a_port_that_is_wrong_from_its_first_layer_finds_its_partners(tmp_path):
     assert partner.why.startswith("the reference makes it of the left's own values, same shape; values differ by ")
 
 
-def test_without_a_reference_the_order_of_such_a_port_misleads(tmp_path):
-    with torch.no_grad():
-        record(tmp_path / "right", made(), IDS)
-        record(tmp_path / "left", Port(wrong_from_the_first(made())), IDS)
-    table = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right"), "pair_by": ["map"]}
-    found = suggest_partners(plan(load_suite(file=None, table=table, options={}, directory=tmp_path)))
-    clear = {
-        found.right[one.right].key.op.label: found.left[one.fits[0].left].key.op.label
-        for one in found.suggestions
-        if one.is_clear
-    }
-    assert clear.get("query") != PARTNERS["query"]
+def test_without_a_reference_the_order_of_such_a_port_misleads(sides):
+    found = suggest_partners(planned_of(sides, pair_by=["map"]))
+    assert clear_in(found).get("query") != PARTNERS["query"]
 
 
-def test_what_has_a_partner_keeps_it(tmp_path):
-    with torch.no_grad():
-        record(tmp_path / "right", made(), IDS)
-        record(tmp_path / "left", Port(wrong_from_the_first(made())), IDS)
-    _, clear = suggested(tmp_path, map=[{"left": "heads.0", "right": "query"}])
+def test_what_has_a_partner_keeps_it(sides):
+    _, clear = suggested(sides, map=[{"left": "heads.0", "right": "query"}])
     assert "query" not in clear
     assert "heads.0" not in clear.values()
     assert clear["key"] == "heads.1"
@@ -640,16 +636,15 @@ def folder(tmp_path):
     return tmp_path
 
 
-def command(folder, *words):
-    return subprocess.run(
-        [sys.executable, "-m", *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False
-    )
+def pytest_in(folder, *words):
+    command = [sys.executable, "-m", "pytest", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_the_gate_fails_what_is_wrong_by_itself_though_it_is_within_its_limits(folder):
-    plain = command(folder, "pytest_msdump", "compare", "left", "right")
+def test_the_gate_fails_what_is_wrong_by_itself_though_it_is_within_its_limits(folder, msdump):
+    plain = msdump("compare", "left", "right")
     assert plain.returncode == 0
-    ran = command(folder, "pytest", "--msdump-left=left", "--msdump-right=right", "--msdump-replay=reference.py:build")
+    ran = pytest_in(folder, "--msdump-left=left", "--msdump-right=right", "--msdump-replay=reference.py:build")
     assert ran.returncode == 1
     assert "2 failed, 15 passed" in ran.stdout
     assert "wrong by themselves: blocks.0.act, blocks.1.act" in ran.stdout
@@ -661,17 +656,19 @@ def test_the_gate_fails_what_is_wrong_by_itself_though_it_is_within_its_limits(f
     roles = {one["left"]["address"]: one.get("role") for one in results["tensors"]}
     causes = [name for name, role in roles.items() if role == "cause"]
     assert causes == ["blocks.0.act:output:0", "blocks.1.act:output:0"]
-    again = command(folder, "pytest_msdump", "check", "msdump-report/results.json")
+    again = msdump("check", "msdump-report/results.json")
     assert again.returncode == 1
 
 
-def test_the_command_needs_no_recording_of_the_reference(folder):
-    ran = command(folder, "pytest_msdump", "replay", "left", "--model", "reference.py:with_inputs")
+@pytest.mark.usefixtures("folder")
+def test_the_command_needs_no_recording_of_the_reference(msdump):
+    ran = msdump("replay", "left", "--model", "reference.py:with_inputs")
     assert ran.returncode == 1
     assert "replay: 2 wrong by themselves, 14 right, 0 not replayable" in ran.stdout
     assert "is this rounding?" not in ran.stdout
 
 
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("model", "text"),
     [
@@ -684,29 +681,30 @@ def test_the_command_needs_no_recording_of_the_reference(folder):
         ("reference.py:build", "inputs"),
     ],
 )
-def test_what_cannot_be_replayed_is_one_line_and_exit_code_4(folder, model, text):
-    ran = command(folder, "pytest_msdump", "replay", "left", "--model", model)
+def test_what_cannot_be_replayed_is_one_line_and_exit_code_4(msdump, model, text):
+    ran = msdump("replay", "left", "--model", model)
     assert ran.returncode == 4
     assert text in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
 
 
-def test_a_model_with_other_weights_than_the_recorded_one_is_refused(folder):
-    ran = command(folder, "pytest_msdump", "compare", "left", "right", "--replay", "reference.py:retrained")
+@pytest.mark.usefixtures("folder")
+def test_a_model_with_other_weights_than_the_recorded_one_is_refused(msdump):
+    ran = msdump("compare", "left", "right", "--replay", "reference.py:retrained")
     assert ran.returncode == 4
     assert "has other weights than the model that the right side was recorded of: blocks.1.norm.weight;" in ran.stderr
 
 
-def test_match_suggests_by_replay_and_the_suite_runs(folder):
+def test_match_suggests_by_replay_and_the_suite_runs(folder, msdump):
     with torch.no_grad():
         record(folder / "port", Port(wrong_from_the_first(made())), IDS)
     words = ("match", "port", "right", "--pair-by", "map", "--suggest", "--model", "reference.py:build")
-    ran = command(folder, "pytest_msdump", *words, "-o", "port.toml")
+    ran = msdump(*words, "-o", "port.toml")
     assert ran.returncode == 0, ran.stderr
     text = (folder / "port.toml").read_text()
     assert 'left = "heads.2:output:0"\nright = "query:output:0"' in text
     assert "# the reference makes it of the left's own values, same shape; values differ by" in text
-    assert command(folder, "pytest_msdump", "match", "--config", "port.toml").returncode == 0
+    assert msdump("match", "--config", "port.toml").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -719,10 +717,10 @@ def test_match_suggests_by_replay_and_the_suite_runs(folder):
         ),
     ],
 )
-def test_what_cannot_suggest_is_one_line_and_exit_code_4(folder, words, text):
+def test_what_cannot_suggest_is_one_line_and_exit_code_4(folder, msdump, words, text):
     with torch.no_grad():
         record(folder / "left2", nn.Sequential(nn.Embedding(20, 4), nn.Linear(4, 4), nn.Linear(4, 4)), IDS)
-    ran = command(folder, "pytest_msdump", "match", *words)
+    ran = msdump("match", *words)
     assert ran.returncode == 4, ran.stdout
     assert text in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
@@ -732,7 +730,7 @@ def test_suggestions_of_a_gate_are_by_replay_where_it_replays(folder):
     with torch.no_grad():
         record(folder / "port", Port(wrong_from_the_first(made())), IDS)
     sides = ("--msdump-left=port", "--msdump-right=right", "--msdump-pair-by=map")
-    ran = command(folder, "pytest", *sides, "--msdump-suggest", "--msdump-replay=reference.py:build")
+    ran = pytest_in(folder, *sides, "--msdump-suggest", "--msdump-replay=reference.py:build")
     results = read_json(folder / "msdump-report" / "results.json")
     found = {
         one["address"]: [(partner["address"], partner["by"]) for partner in one["suggestions"]]
@@ -742,9 +740,9 @@ def test_suggestions_of_a_gate_are_by_replay_where_it_replays(folder):
     assert found["query:output:0"] == [("heads.2:output:0", "replay")], ran.stdout
 
 
-def test_a_suite_file_cannot_name_code(folder):
+def test_a_suite_file_cannot_name_code(folder, msdump):
     (folder / "msdump.toml").write_text('[msdump]\nleft = "left"\nright = "right"\nreplay = "reference.py:build"\n')
-    ran = command(folder, "pytest_msdump", "compare")
+    ran = msdump("compare")
     assert ran.returncode == 4
     assert "unknown key 'replay'" in ran.stderr
 

@@ -9,10 +9,9 @@ from kernels import EACH
 
 from pytest_msdump import assert_dumps_close, open_dump
 from pytest_msdump.capabilities.record import torch as record_torch
-from pytest_msdump.capabilities.record import torch_sketch
+from pytest_msdump.capabilities.record import torch_tensors
 from pytest_msdump.capabilities.record.sketching import decoded_blocks
-from pytest_msdump.capabilities.record.torch_sketch import sketch_by_torch, sketch_of_tensor
-from pytest_msdump.capabilities.record.torch_tensors import array_of
+from pytest_msdump.capabilities.record.torch_tensors import array_of, sketch_by_torch, sketch_of_tensor
 from pytest_msdump.capabilities.statistics.count_sketch import SEEDS, sketch_blocks
 from pytest_msdump.core.dtypes.arrays import array_to_save
 
@@ -201,7 +200,7 @@ class Elsewhere:
 
 
 def test_what_lies_elsewhere_is_never_copied_to_be_hashed(monkeypatch):
-    monkeypatch.setattr(torch_sketch, "array_of", None)
+    monkeypatch.setattr(torch_tensors, "array_of", None)
     tensor = noise(50_000)
     statistics, sketch = sketch_of_tensor(Elsewhere(tensor), digests=["md5"])
     agree((statistics, sketch), by_arrays(tensor))
@@ -211,7 +210,7 @@ def test_a_device_without_float64_is_left_to_the_host(monkeypatch):
     def refuse(*_):
         raise TypeError("Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64.")
 
-    monkeypatch.setattr(torch_sketch, "_tables", refuse)
+    monkeypatch.setattr(torch_tensors, "_tables", refuse)
     tensor = noise(50_000)
     agree(sketch_of_tensor(Elsewhere(tensor)), by_arrays(tensor))
 
@@ -242,7 +241,7 @@ def test_of_a_tensor_on_a_device_a_recording_takes_nothing_but_the_sketch(tmp_pa
     model, x = model.to(getattr(torch, dtype)), noise(64 * 64, dtype).reshape(64, 64)
     taken = []
     with monkeypatch.context() as meanwhile:
-        for module in (torch_sketch, record_torch):
+        for module in (torch_tensors, record_torch):
             meanwhile.setattr(module, "is_elsewhere", lambda _: True)
         meanwhile.setattr(record_torch, "array_of", lambda tensor: taken.append(tensor.numel()) or array_of(tensor))
         for name in ("device", "same"):

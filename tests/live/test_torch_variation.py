@@ -1,14 +1,14 @@
 """Perturbed and control runs of PyTorch: what they compute, what is recorded, and that everything is put back."""
 
-import json
 from contextlib import suppress
 
 import numpy as np
 import pytest
+from live.recordings import manifest_of
 
 from pytest_msdump import assert_dumps_close, open_dump
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.record import Control, Perturbation, Recorder
+from pytest_msdump.record import Control, Perturbation
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -36,11 +36,6 @@ class Net(nn.Module):
 
 
 @pytest.fixture
-def recorder(tmp_path):
-    return Recorder(tmp_path)
-
-
-@pytest.fixture
 def model():
     torch.manual_seed(0)
     return Net().eval()
@@ -53,10 +48,6 @@ def image():
 
 def call(model, image):
     return model({"image": image}, scale=2.0)["out"]
-
-
-def manifest_of(recording):
-    return json.loads((recording.directory / "msdump.json").read_text("utf-8"))
 
 
 def state_of(model):

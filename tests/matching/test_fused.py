@@ -54,15 +54,6 @@ def test_what_was_fused_away_is_not_paired_by_name_with_something_else() -> None
     assert missing(pairing) == [("conv:output:0", "relu:output:0")]
 
 
-def test_the_output_index_of_the_original_counts_not_that_of_the_device() -> None:
-    swapped = op("split", outputs=(output("split", 1), output("split", 0)), originals=("split",))
-    right = dump(tensor("split", "output:0"), tensor("split", "output:1"))
-    assert pairs(paired(ascend(device("split", "output:0", "output:1")), right, swapped)) == {
-        "split:output:0": "split:output:1",
-        "split:output:1": "split:output:0",
-    }
-
-
 def test_an_output_beyond_the_files_list_is_not_compared_with_the_first() -> None:
     pairing = paired(ascend(device("x", "output:0", "output:1")), dump(tensor("x")), was("x"))
     assert pairs(pairing) == {"x:output:0": "x:output:0"}
@@ -81,11 +72,6 @@ def test_one_original_cut_into_several_operators_is_met_where_it_ends() -> None:
         "sm_a:output:0": "inner node of a many-to-many fusion",
         "sm_b:input:0": "fed by sm_a: inner node of a many-to-many fusion",
     }
-
-
-def test_a_renamed_operator_is_its_original_although_its_output_says_nothing() -> None:
-    pairing = paired(ascend(device("new")), dump(tensor("old")), op("new", outputs=(output(),), originals=("old",)))
-    assert pairs(pairing) == {"new:output:0": "old:output:0"}
 
 
 def test_two_operators_of_one_original_are_not_renamed() -> None:
@@ -165,12 +151,6 @@ def test_of_an_l1_group_the_newest_is_compared_and_the_oldest_of_other_originals
     assert pairs(same) == {"s0:output:0": "a:output:0"}
 
 
-def test_l1_groups_are_taken_apart_by_place() -> None:
-    left = ascend(*(device(f"s{k}", time=10 * it + k, iteration=it) for it in (0, 1) for k in (0, 1)))
-    right = dump(*(tensor(name, iteration=it) for it in (0, 1) for name in ("a", "b")))
-    assert len(paired(left, right, *l1("a", "b")).pairs) == 4
-
-
 @pytest.mark.parametrize(
     ("how", "says"),
     [
@@ -191,31 +171,6 @@ def test_operators_that_never_dump_are_unmatched_only(op_type: str) -> None:
     assert pairs(pairing) == {"x:output:0": "x:output:0"}
     assert "they are not dumped" in reasons(pairing, "right")["in:output:0"]
     assert pairing.missing == ()
-
-
-def test_a_pair_of_which_one_side_was_dumped_is_missing_and_of_which_none_was_is_nothing() -> None:
-    pairing = paired(
-        ascend(device("a"), device("b")), dump(tensor("a"), tensor("c")), was("a"), was("b"), was("c"), was("d")
-    )
-    assert pairs(pairing) == {"a:output:0": "a:output:0"}
-    assert missing(pairing) == [("b:output:0", "b:output:0"), ("c:output:0", "c:output:0")]
-    assert [one.reason for one in pairing.missing] == [
-        "fusion.json pairs it with b:output:0, which the right side did not dump",
-        "fusion.json pairs it with c:output:0, which the left side did not dump",
-    ]
-    assert reasons(pairing).keys() == {"b:output:0"}
-    assert reasons(pairing, "right").keys() == {"c:output:0"}
-
-
-def test_an_output_slot_that_one_side_lacks_is_missing() -> None:
-    split = op("x", outputs=(output("x", 0), output("x", 1)), originals=("x",))
-    both, one = device("x", "output:0", "output:1"), device("x")
-    pairing = paired(ascend(both), dump(tensor("x")), split)
-    assert missing(pairing) == [("x:output:1", "x:output:1")]
-    assert pairing.missing[0].reason.endswith("but the right side has only output:0")
-    pairing = paired(ascend(one), dump(tensor("x"), tensor("x", "output:1")), split)
-    assert missing(pairing) == [("x:output:1", "x:output:1")]
-    assert pairing.missing[0].reason.endswith("but the left side has no such output of it")
 
 
 def test_the_map_wins_and_what_it_paired_is_not_offered_to_the_rules() -> None:
@@ -248,22 +203,6 @@ def test_two_right_operators_of_one_name_are_ambiguous_and_none_is_taken() -> No
     pairing = paired(ascend(device("a")), right, was("a"))
     assert pairing.pairs == ()
     assert "may be X.a, Y.a on the right side" in reasons(pairing)["a:output:0"]
-
-
-def test_inputs_of_the_right_side_are_explained() -> None:
-    right = ascend(device("a", "input:0", "output:0"))
-    pairing = paired(ascend(device("a")), right, was("a"), io="all")
-    assert reasons(pairing, "right") == {
-        "a:input:0": "with a rule file, inputs of the left side pair with the outputs that feed them"
-    }
-
-
-def test_what_the_selection_leaves_out_is_neither_paired_nor_missing() -> None:
-    left = ascend(*(device("a", iteration=it) for it in (0, 1)))
-    right = dump(*(tensor("a", iteration=it) for it in (0, 1)))
-    pairing = chosen(left, right, was("a"), iteration=frozenset({1}))
-    assert [pair.left.key.op.at.iteration for pair in pairing.pairs] == [1]
-    assert (pairing.unmatched_left, pairing.unmatched_right, pairing.missing) == ((), (), ())
 
 
 def chosen(left: Dump, right: Dump, *ops: dict[str, Any], **selection: Any) -> Pairing:

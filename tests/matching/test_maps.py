@@ -8,7 +8,6 @@ from dump_builder import write_reference
 
 from pytest_msdump import assert_dumps_close
 from pytest_msdump.capabilities.weights.weights import assert_same_weights
-from pytest_msdump.cli import main
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.matching.maps import renaming_of_template
 
@@ -123,37 +122,9 @@ def calls(tmp_path):
     return tmp_path / "run", tmp_path / "ref"
 
 
-def test_an_address_names_one_call(calls):
-    report = assert_dumps_close(*calls, map={f"relu_{place}": f"relu@{place}:output:0" for place in range(3)})
-    assert [(one.left.address, one.right.at.occurrence) for one in report.records] == [
-        ("relu_0:output:0", 0),
-        ("relu_1:output:0", 1),
-        ("relu_2:output:0", 2),
-    ]
-    with pytest.raises(AssertionError, match="relu_1"):
-        assert_dumps_close(*calls, map={"relu_0": "relu@0", "relu_1": "relu@2", "relu_2": "relu@1"})
-
-
 def test_a_call_that_was_not_recorded_is_missing(calls):
     with pytest.raises(AssertionError, match="no operator relu@3 on the right side"):
         assert_dumps_close(*calls, map={"relu_0": "relu@3"})
-
-
-def test_an_entry_may_be_restricted_to_one_call(calls):
-    entry = {"left": "relu", "right": "relu", "occurrence": 1}
-    report = assert_dumps_close(calls[1], calls[1], map=[entry])
-    assert [one.how for one in report.records] == ["name", "mapped", "name", "name"]
-
-
-def test_templates_work_in_a_suite_file(dumps, tmp_path, capsys):
-    left, right = dumps
-    (tmp_path / "msdump.toml").write_text(
-        f'[msdump]\nleft = "{left.as_posix()}"\nright = "{right.as_posix()}"\nmin_coverage = 1\n'
-        '[[msdump.map]]\nleft = "layers.{i}.*"\nright = "encoder.layer_{i}.*"\n',
-        encoding="utf-8",
-    )
-    assert main(["compare", "--config", str(tmp_path / "msdump.toml"), "--report-dir", str(tmp_path / "out")]) == 0
-    assert "5 tensors: 5 pass" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,6 @@ def places(pairing: Pairing, name: str) -> list[tuple[Any, Any]]:
     return [(getattr(p.left.key.op.at, name), getattr(p.right.key.op.at, name)) for p in pairing.pairs]
 
 
-@pytest.mark.parametrize("name", ["rank", "graph", "iteration", "occurrence"])
-def test_pairs_are_made_within_the_same_coordinate(name: str) -> None:
-    side = dump(*(run_tensor("a", **{name: value}) for value in (0, 1, 2)))
-    assert places(pair_dumps(side, side), name) == [(0, 0), (1, 1), (2, 2)]
-
-
 def test_one_flat_reference_meets_every_rank_net_and_graph_and_is_covered_once() -> None:
     left = dump(
         *(run_tensor("a", rank=rank, net=net, graph=graph) for rank in (0, 1) for net in "XY" for graph in (0, 3))
@@ -27,17 +21,6 @@ def test_one_flat_reference_meets_every_rank_net_and_graph_and_is_covered_once()
     assert len(pairing.pairs) == 8
     assert not pairing.unmatched_left
     assert (pairing.right_paired, pairing.right_total, pairing.coverage) == (1, 1, 1.0)
-
-
-@pytest.mark.parametrize(("left", "right"), [((1,), (0, 2)), ((0, 2), (1,))])
-def test_where_a_side_has_several_iterations_their_numbers_count(left: Any, right: Any) -> None:
-    ours = dump(*(run_tensor("a", iteration=number) for number in left))
-    pairing = pair_dumps(ours, dump(*(tensor("a", iteration=number) for number in right)))
-    assert (pairing.pairs, pairing.notes) == ((), ())
-    told = {
-        number: f"iteration {', '.join(map(str, right))} only, not in iteration {number}; use align" for number in left
-    }
-    assert all(told[one.ref.key.op.at.iteration] in one.reason for one in pairing.unmatched_left)
 
 
 def test_only_a_coordinate_that_can_be_aligned_is_answered_with_align() -> None:
@@ -64,36 +47,12 @@ def test_one_iteration_meets_one_or_none_whatever_their_numbers(left: Any, right
     assert pairing.notes == notes
 
 
-@pytest.mark.parametrize(
-    ("name", "left", "right"), [("rank", 7, 0), ("net", "LeNet", "Port"), ("graph", 0, 2), ("iteration", 1, 0)]
-)
-def test_one_value_on_each_side_is_a_label_and_no_key(name: str, left: Any, right: Any) -> None:
-    pairing = pair_dumps(dump(run_tensor("a", **{name: left})), dump(run_tensor("a", **{name: right})))
-    assert places(pairing, name) == [(left, right)]
-
-
 def test_an_arrow_says_who_meets_whom() -> None:
     left = dump(run_tensor("a", iteration=9), run_tensor("a", iteration=10))
     right = dump(tensor("a"), tensor("a", iteration=1))
     pairing = pair_dumps(left, right, align=Align(iteration=((9, 0), (10, 1))))
     assert places(pairing, "iteration") == [(9, 0), (10, 1)]
     assert pairing.coverage == 1.0
-
-
-@pytest.mark.parametrize("name", ["rank", "iteration"])
-def test_an_arrow_makes_a_label_a_key(name: str) -> None:
-    left = dump(run_tensor("a", **{name: 7}))
-    right = dump(run_tensor("a", **{name: 0}))
-    assert not pair_dumps(left, right, align=Align(**{name: ((7, 3),)})).pairs
-    assert places(pair_dumps(left, right, align=Align(**{name: ((7, 0),)})), name) == [(7, 0)]
-
-
-@pytest.mark.parametrize("name", ["rank", "graph", "iteration"])
-def test_a_selected_coordinate_restricts_both_sides(name: str) -> None:
-    side = dump(*(run_tensor("a", **{name: value}) for value in (0, 1, 2)))
-    pairing = pair_dumps(side, side, selection=Selection(**{name: frozenset({1})}))
-    assert places(pairing, name) == [(1, 1)]
-    assert (pairing.unmatched_left, pairing.unmatched_right, pairing.right_total) == ((), (), 1)
 
 
 def test_a_partner_outside_the_selection_is_named_as_such() -> None:

@@ -9,7 +9,7 @@ from matching.made import addresses, dump, reasons, run_tensor, tensor
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.matching import MapEntry, Selection, pair_dumps
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.tensor import Missing, Pairing, TensorRef, Transform
+from pytest_msdump.core.model.tensor import Missing, Pairing, TensorRef
 
 BIAS = "Default/conv1-Conv2d/BiasAdd-op0"
 
@@ -43,14 +43,6 @@ def test_every_spelling_of_an_address_finds_the_tensor(left: str, known: bool) -
     assert (pair.how, pair.by, pairing.missing) == ("mapped", "#1", ())
 
 
-def test_a_mapped_pair_wins_over_a_name_and_is_not_offered_again() -> None:
-    left, right = dump(run_tensor("a"), run_tensor("b")), dump(tensor("a"), tensor("b"))
-    pairing = mapped(left, right, MapEntry("a", "b"))
-    assert addresses(pairing) == [("a:output:0", "b:output:0", "mapped")]
-    assert reasons(pairing) == {"b:output:0": "b:output:0 on the right side is paired with a:output:0 (mapped)"}
-    assert reasons(pairing, "right") == {"a:output:0": "a:output:0 on the left side is paired with b:output:0 (mapped)"}
-
-
 def test_an_entry_without_slots_pairs_slot_by_slot() -> None:
     left = dump(*(run_tensor("a", f"output:{n}") for n in (0, 1, 2)))
     right = dump(*(tensor("x", f"output:{n}") for n in (1, 2, 3)))
@@ -78,28 +70,6 @@ def test_a_slot_on_one_side_means_the_same_or_the_only_one_on_the_other() -> Non
     assert addresses(mirrored)[0][:2] == ("x:output:0", "a:input:1")
 
 
-def test_reshape_and_transpose_are_carried_and_a_transpose_replaces_the_axis_orders() -> None:
-    left, right = dump(run_tensor("a"), run_tensor("b")), dump(tensor("x"), tensor("y"))
-    entries = [MapEntry("a", "x", reshape=True), MapEntry("b", "y", transpose=(0, 3, 1, 2))]
-    pairing = mapped(left, right, *entries, left_format="NCHW", right_format="NHWC")
-    assert [pair.transform for pair in pairing.pairs] == [
-        Transform("NCHW", "NHWC", None, True),
-        Transform(None, None, (0, 3, 1, 2), False),
-    ]
-
-
-def test_a_type_before_the_name_picks_one_of_two_operators() -> None:
-    left = dump(run_tensor("x", op_type="Parameter"), run_tensor("x", op_type="MatMul"))
-    pairing = mapped(left, dump(tensor("ref")), MapEntry("Parameter.x", "ref"))
-    assert [pair.left.key.op.op_type for pair in pairing.pairs] == ["Parameter"]
-
-
-def test_a_true_name_picks_one_of_two_operators_whose_files_share_a_name() -> None:
-    left = dump(run_tensor("a/b_c"), run_tensor("a_b/c"))
-    pairing = mapped(left, dump(tensor("ref")), MapEntry("a_b/c", "ref"))
-    assert addresses(pairing) == [("a_b/c:output:0", "ref:output:0", "mapped")]
-
-
 def test_a_files_own_name_goes_before_another_operators_mangled_one() -> None:
     """Where the graph numbers them the other way round, each file has the other operator's mangled name."""
     names = {"D/Add-op0": "D_Add-op2", "D/Add-op2": "D_Add-op0"}
@@ -112,7 +82,7 @@ def test_a_files_own_name_goes_before_another_operators_mangled_one() -> None:
 
 
 def renamed(ref: TensorRef, name: str) -> TensorRef:
-    return replace(ref, key=replace(ref.key, op=replace(ref.key.op, name=name)))
+    return replace(ref, key=ref.key._replace(op=ref.key.op._replace(name=name)))
 
 
 def test_an_entry_that_names_two_operators_is_ambiguous_and_missing() -> None:
@@ -143,13 +113,6 @@ def test_entries_that_name_one_right_tensor_are_a_pair_each_and_it_counts_once(r
     assert (pairing.right_paired, pairing.right_total) == (1, 2)
 
 
-def test_a_left_tensor_of_no_rank_is_paired_by_one_of_two_entries_for_ranks() -> None:
-    left, right = dump(tensor("a")), dump(tensor("x"), run_tensor("y"))
-    pairing = mapped(left, right, MapEntry("a", "x", rank=1, label="#1"), MapEntry("a", "y", rank=0, label="#2"))
-    assert addresses(pairing) == [("a:output:0", "x:output:0", "mapped")]
-    assert only_missing(pairing).reason == "a:output:0 on the left side is already paired with x:output:0 by #1"
-
-
 @pytest.mark.parametrize(
     "other",
     ["a/b", "a/b:output:0", "a_b", "T.a/b"],
@@ -177,31 +140,10 @@ def test_an_entry_with_a_side_absent_is_missing(left: list[str], right: list[str
     assert only_missing(pairing).reason == reason
 
 
-def test_a_missing_tensor_names_the_nearest_there_is() -> None:
-    left = dump(run_tensor(BIAS), run_tensor("Default/relu1-ReLU/ReLU-op0"))
-    right = dump(tensor("conv1"), tensor("relu1"))
-    assert only_missing(mapped(left, right, MapEntry(BIAS, "conv_1"))).candidates[0] == "conv1:output:0"
-    typo = only_missing(mapped(left, right, MapEntry("Default/conv1-Conv2d/BiasAdd-op1", "conv1")))
-    assert typo.candidates[0] == f"{BIAS}:output:0"
-
-
-def test_an_operator_whose_selected_tensors_are_gone_is_missing_and_says_what_is_there() -> None:
-    left = dump(run_tensor("a", "input:0"), run_tensor("a", "input:1"))
-    missing = only_missing(mapped(left, dump(tensor("x")), MapEntry("a", "x")))
-    assert "a on the left side has input:0, input:1" in missing.reason
-
-
 def test_an_entry_whose_tensors_never_meet_is_missing_and_names_the_coordinate() -> None:
     right = dump(tensor("x"), tensor("y", iteration=1))
     missing = only_missing(mapped(dump(run_tensor("a", iteration=3)), right, MapEntry("a", "x")))
     assert "x: the right side has it in iteration 0 only, not in iteration 3" in missing.reason
-
-
-def test_an_entry_for_a_rank_that_was_not_dumped_says_where_the_tensor_is() -> None:
-    missing = only_missing(mapped(dump(run_tensor("a")), dump(tensor("x")), MapEntry("a", "x", rank=5, label="#1")))
-    assert missing.reason == (
-        "a on the left side is only at (rank 0, net Net, graph 0, iteration 0, occurrence 0), which #1 leaves out"
-    )
 
 
 @pytest.mark.parametrize("name", ["rank", "iteration", "graph"])

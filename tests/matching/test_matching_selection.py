@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 from matching.made import dump, reasons, run_tensor, tensor
 
-from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.matching import MapEntry, Selection, pair_dumps
 
 CONV = "Default/conv1-Conv2d/BiasAdd-op0"
@@ -59,14 +58,6 @@ def test_unmatched_tensors_are_listed_and_counted_when_selected_by_their_own_nam
     assert reasons(pairing) == {}
 
 
-def test_the_total_counts_selected_right_tensors_only() -> None:
-    whole = pair_dumps(LEFT, RIGHT, entries=ENTRIES)
-    assert (whole.right_paired, whole.right_total) == (2, 3)
-    assert whole.coverage == pytest.approx(2 / 3)
-    part = pair_dumps(LEFT, RIGHT, entries=ENTRIES, selection=Selection(deselect=("extra", "relu1")))
-    assert (part.right_paired, part.right_total, part.coverage) == (1, 1, 1.0)
-
-
 @pytest.mark.parametrize(
     ("selection", "count"),
     [
@@ -83,8 +74,3 @@ def test_a_missing_pair_is_kept_when_either_address_is_selected(selection: Selec
     entry = MapEntry("Default/gone/Add-op0:output:0", "ghost")
     pairing = pair_dumps(LEFT, dump(tensor("ghost")), entries=[entry], selection=selection)
     assert len(pairing.missing) == count
-
-
-def test_an_unknown_direction_is_refused() -> None:
-    with pytest.raises(ConfigError, match="io = 'outptu' is not known; did you mean 'output'"):
-        Selection(io="outptu")

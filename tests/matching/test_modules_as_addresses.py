@@ -51,27 +51,6 @@ def test_an_entry_names_what_leaves_a_module_on_either_side(typed: str, slot: st
         assert paired(other, run(number), (name, typed + slot)) == [(*expected[1::-1], "mapped")]
 
 
-def test_an_operator_of_that_name_wins_over_the_module() -> None:
-    left = dump(*run().refs, tensor("layer0.act"), reader="mindspore")
-    assert paired(left, dump(tensor("x")), ("layer0.act", "x")) == [("layer0.act:output:0", "x:output:0", "mapped")]
-
-
-def test_edges_say_what_leaves_where_execution_order_does_not() -> None:
-    scope = "Default/layer0-EncLayer/fc-Dense"
-    left = graphed(
-        (f"{scope}/Reshape-op0", "x"),
-        (f"{scope}/MatMul-op0", f"{scope}/Reshape-op0"),
-        # An equal Reshape of the same input is not computed again.
-        ("Default/layer0-EncLayer/k-Dense/MatMul-op0", f"{scope}/Reshape-op0"),
-        (f"{scope}/BiasAdd-op0", f"{scope}/MatMul-op0"),
-        ("Default/Add-op0", f"{scope}/BiasAdd-op0 Default/layer0-EncLayer/k-Dense/MatMul-op0"),
-    )
-    assert paired(left, dump(tensor("x")), ("layer0.fc", "x")) == [
-        (f"{scope}/BiasAdd-op0:output:0", "x:output:0", "mapped")
-    ]
-    assert "BiasAdd-op0 on the left side has output:0 (asked for: output:1)" in why(left, "layer0.fc:output:1", "x")
-
-
 def test_a_module_that_another_operator_interrupts_is_not_two_calls() -> None:
     div, add, mul = "Default/act-GELU/Div-op0", "Default/Add-op0", "Default/act-GELU/Mul-op0"
     left = graphed((div, "x"), (add, div), (mul, add), ("Default/Sub-op0", mul))
@@ -98,9 +77,3 @@ def test_what_leaves_a_module_is_never_guessed(typed: str, reason: str) -> None:
     one, other = "Default/layer0-L/Add-op0", "Default/layer0-L/Mul-op0"
     left = graphed((one, "x"), (other, "x"), ("Default/Sub-op0", f"{one} {other}"))
     assert reason in why(left, typed, "x")
-
-
-def test_a_tensor_that_leaves_two_modules_is_compared_with_the_partner_of_each() -> None:
-    left = dump(run_tensor(FC), run_tensor(f"{ACT}0"), reader="mindspore")
-    pairs = paired(left, dump(tensor("x"), tensor("y")), ("layer0", "x"), ("layer0.act", "y"))
-    assert pairs == [(f"{ACT}0:output:0", "x:output:0", "mapped"), (f"{ACT}0:output:0", "y:output:0", "mapped")]

@@ -1,22 +1,15 @@
 """Operators by a spelling of their name: one at one place is kept apart from several, and found the same."""
 
-from dataclasses import fields, replace
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.capabilities.overflow.chunks import OverflowEntry
 from pytest_msdump.core.matching.coordinates import compatible
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingState
 from pytest_msdump.core.matching.sides import NameIndex, Side, SideOperator
-from pytest_msdump.core.model.dump import placed_at
 from pytest_msdump.core.model.tensor import (
-    Coordinates,
     OpKey,
-    SavedSketch,
-    SourceFrame,
-    Statistics,
     TensorKey,
     TensorRef,
     TensorSource,
@@ -37,33 +30,6 @@ def test_all_operators_of_a_spelling_are_found_wherever_they_are_and_where_place
     for _ in range(2):
         assert sorted(index.find_everywhere(spelling)) == [op for op, _ in here]
         assert sorted(index.find(spelling, place)) == [op for op, at in here if compatible(place, at)]
-
-
-def test_a_tensor_keeps_all_it_has_when_it_gets_a_place():
-    """`placed_at` spells the fields out: one that is added to `TensorRef` must be added there."""
-    given_ = {
-        "key": TensorKey(OpKey("op", Coordinates(1, "net", 2, 3, 4), "ReLU", "o/p"), "input", 5),
-        "spec": TensorSpec("float16", (2, 3)),
-        "source": TensorSource.of(Path("/dump/file"), 7, 8),
-        "reader": "ascend",
-        "place": 9,
-        "line": SourceFrame("a.py", 1, "x = 1"),
-        "overflows": (OverflowEntry.__new__(OverflowEntry),),
-        "statistics": Statistics.__new__(Statistics),
-        "sample": 6,
-        "computed": "bfloat16",
-        "sketch": SavedSketch(None, 1.0),
-        "placement": "d0[tp]",
-        "parts": {"shards": object()},
-    }
-    assert set(given_) == {field.name for field in fields(TensorRef)}
-    ref = TensorRef(**given_)
-    for field in fields(TensorRef):
-        assert getattr(placed_at(ref, 10), field.name) is (10 if field.name == "place" else given_[field.name])
-    assert placed_at(ref, 9) is ref
-    other = TensorKey(OpKey("other"), "input", 5)
-    assert placed_at(ref, 9, key=other) == replace(ref, key=other)
-    assert placed_at(replace(ref, place=None), None).place is None
 
 
 @settings(deadline=None, max_examples=300)

@@ -12,9 +12,9 @@ import pytest
 from kernels import EACH
 
 from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.metrics import exact_moments
 from pytest_msdump.core.metrics.kernel import VARIABLE
 from pytest_msdump.core.metrics.measure import measure
-from pytest_msdump.metrics import statistics
 
 Array = npt.NDArray[Any]
 
@@ -77,6 +77,22 @@ def test_integers_a_few_apart_have_a_deviation_at_the_ends_of_their_type(dtype: 
     assert found > 0.1
 
 
+@pytest.mark.parametrize(
+    "side",
+    [
+        np.r_[1e9, np.zeros(1022), -1e-3],
+        np.r_[np.full(1023, 1.0), 1.0 + 1e-9],
+        1e6 + np.sin(np.arange(5000.0)),
+        np.exp(np.arange(1024.0) / 20),
+    ],
+    ids=["one far away", "nearly constant", "far from zero", "steep"],
+)
+def test_deviation_keeps_its_bits_wherever_the_mean_is(side: Array) -> None:
+    mean, deviation = spread(side, side * 2)[:2]
+    assert mean == pytest.approx(truth(side)[0], rel=0, abs=1e-14 * math.hypot(*truth(side)))
+    assert deviation == pytest.approx(truth(side)[1], rel=1e-12)
+
+
 def test_positions_that_are_not_finite_take_no_part() -> None:
     left = np.array([3e38, np.nan, -3e38, 1.0, np.inf, 7.0], "float32")
     right = np.array([1.0, 5.0, 2.0, 1.0, 5.0, np.nan], "float32")
@@ -93,7 +109,7 @@ def test_of_complex_numbers_each_part_is_exact() -> None:
 
 
 def test_usual_sides_are_not_read_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics, "_ExactMoments", None)
+    monkeypatch.setattr(exact_moments, "with_exact_moments", None)
     rng = np.random.default_rng(6)
     for dtype in ("float32", "float16", "int32", "int64"):
         right = (100 * rng.normal(0.1, 1.0, 5000)).astype(dtype)

@@ -1,4 +1,4 @@
-"""What other tools get wrong: one test for each, named by the right answer."""
+"""What other tools get wrong: corner cases by name, against exact arithmetic, and what is said of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from campaign import oracle
 from kernels import EACH
 
 from pytest_msdump.core.compare.opening import ArrayView
@@ -39,15 +40,83 @@ def reason(comparison: Comparison, metric: str) -> str | None:
     return None if found.undefined is None else say(found.undefined)
 
 
-def test_nan_in_the_same_place_is_equal_and_out_of_the_finite_metrics() -> None:
-    found = compare([1, NAN, 3], [1, NAN, 3])
-    assert found.equal
-    assert (found.elements, found.finite, found.nonfinite.nan_both) == (3, 2, 1)
-    assert value(found, "nonfinite_mismatch") == value(found, "allclose") == 0
-    assert value(found, "max_absolute_error") == 0.0
-    assert value(found, "cosine_similarity") == 1.0
-    assert found.nonfinite.first_nonfinite == (1,)
-    assert found.nonfinite.first_mismatch is None
+def top_of(dtype: str) -> float:
+    return oracle.BFLOAT16_MAX if dtype == "bfloat16" else float(np.finfo(dtype).max)
+
+
+FAR = np.array([1.0, 2.0, 0.0, -1.0])
+PEAKS = ([1, 0, 0, 0], [0, 1, 0, 0])
+SHIFTED = np.random.default_rng(3).normal(size=99)
+# Left, right, then one type or that of each side, and tolerances, where they are not float32 and 0.
+CORNERS: dict[str, tuple[Any, ...]] = {
+    "NaN in the same place": ([1, NAN, 3], [1, NAN, 3]),
+    "NaN against a number": ([1, 2, NAN, 4], [1, 2, 3, NAN]),
+    "NaN on the left": ([NAN, 1], [0, 1]),
+    "NaN on the right": ([0, 1], [NAN, 1]),
+    "nothing finite": ([NAN, 1], [1, NAN]),
+    "equal infinities": ([INF, -INF, 1], [INF, -INF, 1]),
+    "opposite infinities": ([INF, 1], [-INF, 1]),
+    "infinity against the largest number": ([1, INF], [1, 65504], "float16"),
+    **{
+        f"{dtype} saturated {side}": (*([1, -top, 2], [1, -top / 2, 2])[::step], dtype)
+        for dtype in ("float16", "float32", "float64", "complex64", "complex128", "bfloat16")
+        for top in [top_of(dtype)]
+        for side, step in (("on the left", 1), ("on the right", -1))
+    },
+    "the largest bfloat16 as float32": ([oracle.BFLOAT16_MAX], [oracle.BFLOAT16_MAX / 2]),
+    "zeros": ([0, 0], [0, 0]),
+    "zeros on the left": ([0, 0], [1, 2]),
+    "zeros on the right": ([1, 2], [0, 0]),
+    "a zero on the right": ([1, 0, 3], [0, 0, 2]),
+    "minus zero": ([-0.0, 1], [0.0, 1]),
+    "one element": ([-7.5], [1.25]),
+    "integers beyond 2^53": ([2**53 + 1, 2**63 - 1], [2**53, -(2**63)], "int64"),
+    "no 64 bits hold the distance": ([-(2**63), 5, -1], [2**64 - 1, 5, 0], ("int64", "uint64")),
+    "nor the other way round": ([2**64 - 1, 5, 0], [-(2**63), 5, -1], ("uint64", "int64")),
+    "integers against floats": ([2**53 + 1, 2**53, 2**63 - 1], [2.0**53, 2.0**53, 2.0**63], ("int64", "float64")),
+    "floats against integers": ([2.0**53, 2.0**53, 2.0**63], [2**53 + 1, 2**53, 2**63 - 1], ("float64", "int64")),
+    "the largest uint64 against a float": ([2**64 - 1], [2.0**64], ("uint64", "float64")),
+    "uint8 does not wrap": ([75, 255], [76, 0], "uint8"),
+    "bools": ([True, False, True], [True, True, True], "bool"),
+    "conjugates": ([1 + 1j, 2 - 2j], [1 - 1j, 2 + 2j], "complex64"),
+    "moduli do not overflow": ([1e300 + 1e300j, 1], [1e300 + 2e300j, 1], "complex128"),
+    "products of float16 do not overflow": ([300, 300, 60000], [300, 301, 60000], "float16"),
+    **{
+        f"squares of {dtype} at {scale:g}": (np.array([1, 2, 4]) * scale, np.array([1, 2, 3]) * scale, dtype)
+        for dtype, scale in (("float32", 1e30), ("float32", 1e-30), ("float64", 1e200))
+    },
+    **{
+        f"magnitudes of {left:g} and {right:g}": (FAR * left, FAR[::-1] * right, "float64")
+        for left, right in ((1e200, 1e-200), (1e-300, 1e300), (1e-200, 1e-200), (1e300, 1e300))
+    },
+    "small before large": ([1e-300, 2e-300, 0, 1e300], [2e-300, 1e-300, 0, 1e300], "float64"),
+    "a difference beyond float64": ([1.7e308, 1], [-1.7e308, 2], "float64", (1.0, 1.0)),
+    "a range beyond float64": ([1.7e308, -1.7e308, 1], [1.7e308, -1.7e308, 2], "float64"),
+    "a relative error beyond float64": ([1e300, 1], [1e-300, 1], "float64"),
+    "a sum beyond float64": (np.full(8, 1.5e308), np.full(8, 1e307), "float64"),
+    **{
+        f"denormals of {dtype}": ([tiny, 0, 3 * tiny], [2 * tiny, 0, 3 * tiny], dtype)
+        for dtype, tiny in (("float16", 2.0**-24), ("float32", 2.0**-149), ("float64", 5e-324))
+    },
+    "what is relative": ([2, 4], [1, 4]),
+    "what is relative, swapped": ([1, 4], [2, 4]),
+    "disjoint peaks": PEAKS,
+    "scaled and shifted": (3 * SHIFTED + 10, SHIFTED, "float64"),
+    "tolerances of both kinds": ([1.0, 1.5, NAN, INF, 2.0], [1.25, 1.25, NAN, 1.0, 1.0], "float32", (0.1, 0.125)),
+    "an absolute tolerance": ([1.0, 1.5, 1.25], [1.0, 1.0, 1.0], "float32", (0.0, 0.375)),
+    "a relative tolerance": ([1.0, 1.5, 1.25], [1.0, 1.0, 1.0], "float32", (0.375, 0.0)),
+}
+
+
+@pytest.mark.parametrize("kernel", EACH)
+@pytest.mark.parametrize("block", [1, 3, 10])
+@pytest.mark.parametrize("name", CORNERS)
+def test_corner_cases_agree_with_exact_arithmetic(name: str, block: int, kernel: str) -> None:
+    left, right, dtype, tolerance = (*CORNERS[name], *("float32", (0.0, 0.0))[len(CORNERS[name]) - 2 :])
+    dtypes = (dtype, dtype) if isinstance(dtype, str) else dtype
+    sides = [np.asarray(side, DTYPES[one].native) for side, one in zip((left, right), dtypes, strict=True)]
+    pair = oracle.Pair(sides[0], sides[1], dtypes, tolerance, block, name)
+    assert list(oracle.disagreements(oracle.measured(pair, kernel), oracle.truth_of(pair))) == []
 
 
 def test_nan_payloads_differ_in_bits_only() -> None:
@@ -58,133 +127,127 @@ def test_nan_payloads_differ_in_bits_only() -> None:
     assert value(found, "bitwise_mismatch") == 1
 
 
-def test_nan_against_a_number_is_a_mismatch_with_a_place() -> None:
-    found = compare([[1, 2], [NAN, 4]], [[1, 2], [3, NAN]])
-    assert not found.equal
-    assert (found.nonfinite.nan_left, found.nonfinite.nan_right, found.nonfinite.mismatch) == (1, 1, 2)
-    assert found.measurements["nonfinite_mismatch"] == Measurement("nonfinite_mismatch", 2, where=(1, 0))
-    assert value(found, "allclose") == 2
-    assert value(found, "max_absolute_error") == 0.0
-    assert (found.finite, found.differing) == (2, 2)
+@pytest.mark.parametrize(
+    ("left", "right", "counts", "first", "first_mismatch"),
+    [
+        ([1, NAN, 3], [1, NAN, 3], {"nan_both": 1}, (1,), None),
+        ([[1, 2], [NAN, 4]], [[1, 2], [3, NAN]], {"nan_left": 1, "nan_right": 1, "mismatch": 2}, (1, 0), (1, 0)),
+        ([INF, -INF, 1], [INF, -INF, 1], {"inf_both": 2}, (0,), None),
+        ([INF, 1], [-INF, 1], {"inf_left": 1, "inf_right": 1, "mismatch": 1}, (0,), (0,)),
+        # A complex number is NaN or Inf if either part is.
+        (
+            [complex(NAN, 1), complex(1, INF), complex(INF, NAN), complex(INF, 0), 1],
+            [complex(1, NAN), complex(2, INF), complex(NAN, 0), complex(-INF, 0), 1],
+            {"nan_both": 2, "inf_both": 1, "inf_left": 1, "inf_right": 1, "mismatch": 1},
+            (0,),
+            (3,),
+        ),
+    ],
+)
+def test_classes_are_counted_and_placed(
+    left: Any, right: Any, counts: dict[str, int], first: Any, first_mismatch: Any
+) -> None:
+    found = compare(left, right, "complex128" if np.iscomplexobj(left) else "float32")
+    names = ("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_right", "mismatch", "saturated")
+    assert {name: getattr(found.nonfinite, name) for name in names} == dict.fromkeys(names, 0) | counts
+    assert (found.nonfinite.first_nonfinite, found.nonfinite.first_mismatch) == (first, first_mismatch)
+    assert found.measurements["nonfinite_mismatch"].where == first_mismatch
 
 
-def test_equal_infinities_are_equal() -> None:
-    found = compare([INF, -INF, 1], [INF, -INF, 1])
-    assert found.equal
-    assert found.nonfinite.inf_both == 2
-
-
-def test_opposite_infinities_are_a_mismatch() -> None:
-    found = compare([INF, 1], [-INF, 1])
-    assert (found.nonfinite.inf_left, found.nonfinite.inf_right, found.nonfinite.mismatch) == (1, 1, 1)
-    assert value(found, "saturated_count") == 0
-
-
-def test_infinity_against_the_largest_float16_is_a_mismatch_and_an_overflow() -> None:
+def test_a_saturated_and_a_largest_difference_have_a_place() -> None:
     found = compare([1, INF], [1, 65504], "float16")
-    assert value(found, "nonfinite_mismatch") == 1
     assert found.measurements["saturated_count"] == Measurement("saturated_count", 1, where=(1,))
-    assert found.nonfinite.saturated == 0
+    for shape in ((), (1,), (1, 1, 1)):
+        one = compare(np.full(shape, -7.5), np.full(shape, 1.25))
+        assert one.measurements["max_absolute_error"] == Measurement(
+            "max_absolute_error", 8.75, where=(0,) * len(shape)
+        )
+        assert not one.measurements["cosine_similarity"].applies
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
-def test_every_float_dtype_saturates_at_its_own_maximum(dtype: str) -> None:
-    top = float(np.finfo(dtype).max)
-    found = compare([1, -top, 2], [1, -top / 2, 2], dtype)
-    assert found.measurements["saturated_count"] == Measurement("saturated_count", 1, where=(1,))
-    assert value(compare([1, top / 2, 2], [1, top, 2], dtype), "saturated_count") == 0
+@pytest.mark.parametrize(
+    ("left", "right", "said"),
+    [
+        (
+            [NAN, 1],
+            [1, NAN],
+            {
+                "no position where both sides are finite": OF_TWO
+                - {"nonfinite_mismatch", "saturated_count", "allclose", "bitwise_mismatch"}
+            },
+        ),
+        ([], [], {"no elements": OF_TWO}),
+        (
+            [0, 0],
+            [0, 0],
+            {
+                "all elements of both sides are 0": ["cosine_similarity"],
+                "all elements of the right side are 0": ["relative_euclidean_distance"],
+            },
+        ),
+        ([0, 0], [1, 2], {"all elements of the left side are 0": ["cosine_similarity"]}),
+        (
+            [1, 2],
+            [0, 0],
+            {
+                "all elements of the right side are 0": [
+                    "cosine_similarity",
+                    "relative_euclidean_distance",
+                    "normalized_max_error",
+                ]
+            },
+        ),
+        ([1j], [1], {"the tensors are complex": ["kl_divergence"]}),
+        (
+            [1.7e308, 1],
+            [-1.7e308, 2],
+            {
+                "the difference of two elements is larger than float64 can hold": [
+                    "max_absolute_error",
+                    "mean_absolute_error",
+                    "root_mean_square_error",
+                    "normalized_max_error",
+                ],
+                "a relative error is larger than float64 can hold": ["max_relative_error"],
+            },
+        ),
+        (
+            [1.7e308, -1.7e308, 1],
+            [1.7e308, -1.7e308, 2],
+            {"the range of a side is larger than float64 can hold": ["kl_divergence"]},
+        ),
+        ([1e300, 1], [1e-300, 1], {"a relative error is larger than float64 can hold": ["max_relative_error"]}),
+    ],
+)
+def test_what_has_no_number_says_why(left: Any, right: Any, said: dict[str, Any]) -> None:
+    found = compare(left, right, "complex128" if np.iscomplexobj(left) else "float64")
+    for sentence, metrics in said.items():
+        for metric in metrics:
+            assert reason(found, metric) == sentence, metric
 
 
-def test_bfloat16_saturates_at_its_own_maximum() -> None:
-    top = np.array([0x7F7F0000], "uint32").view("float32")
-    right = ArrayView(top / 2, "bfloat16")
-    assert value(measure(ArrayView(top, "bfloat16"), right), "saturated_count") == 1
-    assert value(measure(ArrayView(top), right), "saturated_count") == 0
+def test_sums_that_no_float64_holds_are_left_out() -> None:
+    for left, right in (([NAN, 1], [1, NAN]), ([1.7e308, 1], [-1.7e308, 2]), ([1.5e308] * 8, [1e307] * 8)):
+        assert compare(left, right, "float64").absolute_error_sum is None
+    assert compare([2**53 + 1, 2**63 - 1], [2**53, -(2**63)], "int64").absolute_error_sum == 2**64
 
 
-def test_nan_on_the_left_is_an_overflow_and_on_the_right_is_not() -> None:
-    assert value(compare([NAN, 1], [0, 1]), "saturated_count") == 1
-    assert value(compare([0, 1], [NAN, 1]), "saturated_count") == 0
+def test_the_vendors_relative_errors_count_zeros_on_the_right_as_nothing() -> None:
+    zeros, one = compare([1, 2], [0, 0]), compare([1, 0, 3], [0, 0, 2])
+    assert [zeros.vendor[metric] for metric in RELATIVE] == [0.0] * 3
+    assert one.vendor["mean_relative_error"] == pytest.approx(0.5 / 3)
+    assert "max_relative_error" not in compare([1e300, 1], [1e-300, 1], "float64").vendor
 
 
-def test_no_finite_position_leaves_the_finite_metrics_undefined() -> None:
-    found = compare([NAN, 1], [1, NAN])
-    counts = {"nonfinite_mismatch", "saturated_count", "allclose", "bitwise_mismatch"}
-    for metric in OF_TWO - counts:
-        assert reason(found, metric) == "no position where both sides are finite"
-    assert [value(found, metric) for metric in sorted(counts)] == [2, 2, 2, 1]
-    assert found.absolute_error_sum is None
+def test_bools_of_any_byte_are_true() -> None:
+    found = measure(ArrayView(np.array([2, 255, 0], "uint8").view("bool")), ArrayView(np.array([True, True, False])))
+    assert (found.equal, value(found, "bitwise_mismatch")) == (True, 2)
+    assert value(found, "standard_deviation")[0] == pytest.approx(2 / 3)
 
 
-def test_all_zero_on_both_sides_is_equal_and_has_no_cosine() -> None:
-    found = compare([0, 0], [0, 0])
-    assert found.equal
-    assert reason(found, "cosine_similarity") == "all elements of both sides are 0"
-    assert reason(found, "relative_euclidean_distance") == "all elements of the right side are 0"
-    assert [value(found, metric) for metric in RELATIVE] == [0.0, 0.0, 0.0]
-
-
-def test_all_zero_on_one_side_names_the_side() -> None:
-    left, right = compare([0, 0], [1, 2]), compare([1, 2], [0, 0])
-    assert reason(left, "cosine_similarity") == "all elements of the left side are 0"
-    assert value(left, "relative_euclidean_distance") == 1.0
-    assert reason(right, "cosine_similarity") == "all elements of the right side are 0"
-    for metric in ("relative_euclidean_distance", "normalized_max_error"):
-        assert reason(right, metric) == "all elements of the right side are 0"
-    for metric in RELATIVE:
-        assert reason(right, metric) is not None
-        assert right.vendor[metric] == 0.0
-    assert right.right_zero_mismatch == 2
-
-
-def test_zero_on_the_right_is_left_out_of_the_mean_and_counted() -> None:
-    found = compare([1, 0, 3], [0, 0, 2])
-    assert found.right_zero_mismatch == 1
-    assert [value(found, metric) for metric in RELATIVE] == [0.5, 0.25, 0.5]
-    assert found.vendor["mean_relative_error"] == pytest.approx(0.5 / 3)
-
-
-@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1)])
-def test_cosine_does_not_apply_to_one_element(shape: tuple[int, ...]) -> None:
-    found = compare(np.full(shape, -7.5), np.full(shape, 1.25))
-    assert not found.measurements["cosine_similarity"].applies
-    assert value(found, "cosine_similarity") is None
-    assert found.measurements["max_absolute_error"] == Measurement("max_absolute_error", 8.75, where=(0,) * len(shape))
-
-
-@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 5)])
-def test_empty_tensors_have_no_numbers_at_all(shape: tuple[int, ...]) -> None:
-    found = compare(np.empty(shape), np.empty(shape))
-    assert found.elements == 0
-    assert {say(each.undefined) for each in found.measurements.values()} == {"no elements"}
-    assert found.measurements.keys() == OF_TWO
-
-
-def test_int64_beyond_two_to_the_53_is_exact() -> None:
-    found = compare([2**53 + 1, 2**63 - 1], [2**53, -(2**63)], "int64")
-    assert found.differing == 2
-    assert value(found, "max_absolute_error") == 2**64 - 1
-    assert found.absolute_error_sum == 2**64
-    assert value(found, "mean_absolute_error") == float(2**63)
-
-
-def test_int64_against_uint64_is_exact_where_no_64_bits_hold_the_distance() -> None:
-    left, right = np.array([-(2**63), 5, -1], "int64"), np.array([2**64 - 1, 5, 0], "uint64")
-    for a, b in ((left, right), (right, left)):
-        found = measure(ArrayView(a), ArrayView(b))
-        assert value(found, "max_absolute_error") == 2**64 - 1 + 2**63
-        assert found.absolute_error_sum == 2**64 + 2**63
-        assert found.differing == 2
-
-
-def test_integer_against_float_is_compared_exactly() -> None:
-    left, right = np.array([2**53 + 1, 2**53, 2**63 - 1], "int64"), np.array([2.0**53, 2.0**53, 2.0**63])
-    for a, b in ((left, right), (right, left)):
-        found = measure(ArrayView(a), ArrayView(b))
-        assert found.differing == 2
-        assert value(found, "max_absolute_error") == 1.0
-        assert found.measurements["max_absolute_error"].where == (0,)
-    assert measure(ArrayView(np.array([2**64 - 1], "uint64")), ArrayView(np.array([2.0**64]))).differing == 1
+def test_a_bool_stays_one_among_the_worst() -> None:
+    worst = compare([True, False, True], [True, True, True], "bool").worst[0]
+    assert (worst.left, worst.right, type(worst.left)) == (False, True, bool)
 
 
 # Around 0, halves of a word, the last integers that float64 holds one by one, and both ends.
@@ -212,126 +275,6 @@ def test_integer_against_float_is_rounded_once(kind: str) -> None:
 def _exact(number: Any) -> int | float:
     plain = number.item()
     return plain.real if isinstance(plain, complex) else plain
-
-
-def test_uint8_does_not_wrap() -> None:
-    found = compare([75, 255], [76, 0], "uint8")
-    assert value(found, "max_absolute_error") == 255
-    assert found.absolute_error_sum == 256
-
-
-def test_bools_count_as_zero_and_one() -> None:
-    found = compare([True, False, True], [True, True, True], "bool")
-    assert value(found, "max_absolute_error") == 1
-    assert value(found, "cosine_similarity") == pytest.approx(2 / math.sqrt(6))
-    assert (found.worst[0].left, found.worst[0].right) == (False, True)
-    assert type(found.worst[0].left) is bool
-
-
-def test_bools_of_any_byte_are_true() -> None:
-    odd = ArrayView(np.array([2, 255, 0], "uint8").view("bool"))
-    found = measure(odd, ArrayView(np.array([True, True, False])))
-    assert found.equal
-    assert value(found, "bitwise_mismatch") == 2
-    assert value(found, "standard_deviation")[0] == pytest.approx(2 / 3)
-
-
-def test_conjugates_are_not_equal() -> None:
-    found = compare([1 + 1j, 2 - 2j], [1 - 1j, 2 + 2j], "complex64")
-    assert found.differing == 2
-    assert value(found, "cosine_similarity") == pytest.approx(0.0, abs=1e-15)
-    assert value(found, "max_absolute_error") == 4.0
-    assert reason(found, "kl_divergence") == "the tensors are complex"
-
-
-def test_complex_is_nan_or_inf_if_either_part_is() -> None:
-    left = [complex(NAN, 1), complex(1, INF), complex(INF, NAN), complex(INF, 0), 1]
-    right = [complex(1, NAN), complex(2, INF), complex(NAN, 0), complex(-INF, 0), 1]
-    found = compare(left, right, "complex128")
-    assert (found.nonfinite.nan_both, found.nonfinite.inf_both) == (2, 1)
-    assert (found.nonfinite.inf_left, found.nonfinite.inf_right, found.nonfinite.mismatch) == (1, 1, 1)
-    assert found.nonfinite.first_mismatch == (3,)
-    assert found.finite == 1
-
-
-def test_complex_moduli_do_not_overflow() -> None:
-    found = compare([1e300 + 1e300j, 1], [1e300 + 2e300j, 1], "complex128")
-    assert value(found, "max_absolute_error") == pytest.approx(1e300)
-    assert value(found, "relative_euclidean_distance") == pytest.approx(1 / math.sqrt(5))
-
-
-def test_float16_products_do_not_overflow() -> None:
-    found = compare([300, 300, 60000], [300, 301, 60000], "float16")
-    assert 0.9999 < value(found, "cosine_similarity") < 1.0
-    assert value(found, "root_mean_square_error") == pytest.approx(math.sqrt(1 / 3))
-
-
-@pytest.mark.parametrize(("dtype", "scale"), [("float32", 1e30), ("float32", 1e-30), ("float64", 1e200)])
-def test_squares_neither_overflow_nor_underflow(dtype: str, scale: float) -> None:
-    left, right = np.array([1, 2, 4]) * scale, np.array([1, 2, 3]) * scale
-    found = compare(left, right, dtype)
-    assert value(found, "cosine_similarity") == pytest.approx(17 / math.sqrt(21 * 14), rel=1e-6)
-    assert value(found, "relative_euclidean_distance") == pytest.approx(1 / math.sqrt(14), rel=1e-6)
-    assert value(found, "root_mean_square_error") == pytest.approx(scale / math.sqrt(3), rel=1e-6)
-    assert value(found, "standard_deviation") == pytest.approx(
-        (7 / 3 * scale, math.sqrt(14) / 3 * scale, 2 * scale, math.sqrt(2 / 3) * scale), rel=1e-6
-    )
-
-
-@pytest.mark.parametrize(("left", "right"), [(1e200, 1e-200), (1e-300, 1e300), (1e-200, 1e-200), (1e300, 1e300)])
-@pytest.mark.parametrize("block_elements", [1, 3, 10])
-def test_sides_of_far_magnitudes_still_have_a_cosine(left: float, right: float, block_elements: int) -> None:
-    pattern = np.array([1.0, 2.0, 0.0, -1.0])
-    a, b = ArrayView(pattern * left), ArrayView(pattern[::-1] * right)
-    found = measure(a, b, block_elements=block_elements)
-    assert value(found, "cosine_similarity") == pytest.approx(-1 / 3)
-
-
-def test_small_blocks_before_large_ones_keep_their_place() -> None:
-    left, right = np.array([1e-300, 2e-300, 0, 1e300]), np.array([2e-300, 1e-300, 0, 1e300])
-    found = measure(ArrayView(left), ArrayView(right), block_elements=1)
-    assert value(found, "root_mean_square_error") == pytest.approx(1e-300 / math.sqrt(2))
-    assert value(found, "relative_euclidean_distance") == 0.0
-    assert value(found, "max_relative_error") == 1.0
-
-
-def test_a_difference_beyond_float64_is_undefined_not_infinite() -> None:
-    found = compare([1.7e308, 1], [-1.7e308, 2], "float64", rtol=1.0, atol=1.0)
-    for metric in ("max_absolute_error", "mean_absolute_error", "root_mean_square_error", "normalized_max_error"):
-        assert reason(found, metric) == "the difference of two elements is larger than float64 can hold"
-    assert value(found, "cosine_similarity") == -1.0
-    assert reason(found, "max_relative_error") == "a relative error is larger than float64 can hold"
-    assert found.absolute_error_sum is None
-
-
-def test_a_range_beyond_float64_has_no_divergence() -> None:
-    found = compare([1.7e308, -1.7e308, 1], [1.7e308, -1.7e308, 2], "float64")
-    assert reason(found, "kl_divergence") == "the range of a side is larger than float64 can hold"
-    assert value(found, "max_absolute_error") == 1.0
-    assert value(found, "standard_deviation")[0] == pytest.approx(0, abs=1e293)
-
-
-def test_relative_errors_beyond_float64_are_undefined() -> None:
-    found = compare([1e300, 1], [1e-300, 1], "float64")
-    assert reason(found, "max_relative_error") == "a relative error is larger than float64 can hold"
-    assert value(found, "max_absolute_error") == 1e300
-    assert "max_relative_error" not in found.vendor
-
-
-def test_sums_beyond_float64_leave_their_means() -> None:
-    found = compare(np.full(8, 1.5e308), np.full(8, 1e307), "float64")
-    assert value(found, "mean_absolute_error") == pytest.approx(1.4e308)
-    assert found.absolute_error_sum is None
-
-
-@pytest.mark.parametrize(("dtype", "tiny"), [("float16", 2.0**-24), ("float32", 2.0**-149), ("float64", 5e-324)])
-def test_denormals_are_numbers_of_their_own(dtype: str, tiny: float) -> None:
-    found = compare([tiny, 0, 3 * tiny], [2 * tiny, 0, 3 * tiny], dtype)
-    assert found.differing == 1
-    assert value(found, "max_absolute_error") == tiny
-    assert value(found, "max_relative_error") == 0.5
-    assert value(found, "cosine_similarity") == pytest.approx(11 / math.sqrt(10 * 13))
-    assert value(found, "relative_euclidean_distance") == pytest.approx(1 / math.sqrt(13))
 
 
 # The smallest number above 0 of the coarser type, by IEEE 754 and the formats' own papers.
@@ -402,13 +345,6 @@ def test_ratios_do_not_apply_where_the_right_is_zero_and_the_left_rounds_to_it(
     assert value(compare([0, 0], [0, 1.4e-45]), "relative_euclidean_distance") == 1.0
 
 
-def test_minus_zero_is_equal_to_zero_but_for_its_bits() -> None:
-    found = compare([-0.0, 1], [0.0, 1])
-    assert found.equal
-    assert value(found, "bitwise_mismatch") == 1
-    assert found.worst == ()
-
-
 def test_big_endian_fortran_and_strided_arrays_are_read_by_logical_index() -> None:
     plain = np.arange(24, dtype="float32").reshape(2, 3, 4)
     wide = np.zeros((2, 3, 8), "float32")
@@ -421,35 +357,6 @@ def test_shapes_are_never_guessed() -> None:
     for left, right in (((4, 1), (4,)), ((2, 3), (3, 2)), ((), (1,))):
         with pytest.raises(ValueError, match="bring both to one shape first"):
             compare(np.zeros(left), np.zeros(right))
-
-
-def test_swapping_the_sides_swaps_what_is_relative() -> None:
-    found, swapped = compare([2, 4], [1, 4]), compare([1, 4], [2, 4])
-    assert value(found, "max_relative_error") == 1.0
-    assert value(swapped, "max_relative_error") == 0.5
-    assert value(found, "kl_divergence") == value(swapped, "kl_divergence") == 0.0
-
-
-def test_divergence_of_disjoint_peaks_is_the_vendors() -> None:
-    epsilon = 2.0**-23
-    found = compare([1, 0, 0, 0], [0, 1, 0, 0])
-    total = 1 + 3 * epsilon
-    assert value(found, "kl_divergence") == pytest.approx((1 - epsilon) * -math.log(epsilon) / total, rel=1e-12)
-
-
-def test_divergence_is_blind_to_scale_and_shift() -> None:
-    x = np.random.default_rng(3).normal(size=99)
-    assert value(compare(3 * x + 10, x, "float64"), "kl_divergence") == pytest.approx(0.0, abs=1e-13)
-
-
-def test_allclose_counts_as_torch_does() -> None:
-    found = compare([1.0, 1.5, NAN, INF, 2.0], [1.25, 1.25, NAN, 1.0, 1.0], "float32", rtol=0.1, atol=0.125)
-    assert value(found, "allclose") == 2
-
-
-def test_allclose_counts_what_is_outside_by_little() -> None:
-    assert value(compare([1.0, 1.5, 1.25], [1.0, 1.0, 1.0], "float32", atol=0.375), "allclose") == 1
-    assert value(compare([1.0, 1.5, 1.25], [1.0, 1.0, 1.0], "float32", rtol=0.375), "allclose") == 1
 
 
 def test_class_mismatches_come_before_differences_beyond_float64() -> None:

@@ -49,21 +49,20 @@ def test_details_and_the_cache_are_told_in_chinese_by_both_drivers(pytester, dum
 
 
 @pytest.mark.parametrize(
-    ("ini", "toml"), [("msdump_detail = 2", ""), ("", "detail = 2"), ("msdump_detail = 1", "detail = 2")]
+    ("ini", "toml", "count"),
+    [
+        ("msdump_detail = 2", "", 2),
+        ("", "detail = 2", 2),
+        ("msdump_detail = 1", "detail = 2", 2),
+        ("", "detail = true", 5),
+    ],
 )
 @pytest.mark.usefixtures("dumps")
-def test_it_can_be_said_in_files(pytester, ini, toml):
+def test_it_can_be_said_in_files(pytester, ini, toml, count):
     pytester.makeini(f"[pytest]\n{ini}\n")
     (pytester.path / "msdump.toml").write_text(f"[msdump]\nleft = 'L'\nright = 'R'\nreport_dir = 'out'\n{toml}\n")
     assert pytester.runpytest().ret == 1
-    assert summaries(pytester, "out") == OPERATORS[1:3]
-
-
-@pytest.mark.usefixtures("dumps")
-def test_true_in_a_suite_file_stands_for_five(pytester):
-    (pytester.path / "msdump.toml").write_text("[msdump]\nleft = 'L'\nright = 'R'\ndetail = true\n")
-    assert pytester.runpytest().ret == 1
-    assert len(summaries(pytester)) == 5
+    assert summaries(pytester, "out") == OPERATORS[1 : count + 1]
 
 
 def test_a_path_behind_the_option_is_told(pytester, dumps):

@@ -86,29 +86,6 @@ def many(pytester: pytest.Pytester) -> list[str]:
     return ["-q", "--msdump-left=left", "--msdump-right=right"]
 
 
-# -- little coverage ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "failed", "says"),
-    [
-        ([], 1, "coverage is 33.3 %, below 50 %, and no min_coverage says that less is enough: 1 of 3 right tensors"),
-        (["--msdump-profile=strict"], 1, "coverage is 33.3 %, below 50 %"),
-        (["--msdump-profile=torch", "--msdump-min-coverage=0"], 0, "1 pass, 33.3 % of the reference compared"),
-        (["--msdump-profile=strict", "--msdump-min-coverage=30"], 0, "not compared: b, c"),
-    ],
-)
-def test_less_than_half_fails_in_every_profile_unless_a_limit_says_that_it_is_enough(
-    pytester: pytest.Pytester, options: list[str], failed: int, says: str
-) -> None:
-    one, two, three = np.random.default_rng(5).standard_normal((3, 4, 4)).astype(np.float32)
-    write_reference(pytester.path / "left", {"a": one})
-    write_reference(pytester.path / "right", {"a": one, "b": two, "c": three})
-    result = pytester.runpytest("--msdump-left=left", "--msdump-right=right", *options)
-    result.assert_outcomes(passed=2 - failed, failed=failed)
-    assert says in " ".join(result.stdout.str().split())
-
-
 # -- ids that pytest prints can be typed -------------------------------------------------------------------------------
 
 

@@ -39,8 +39,16 @@ def cases(file: Path) -> dict[str, dict[str, str]]:
 @pytest.mark.parametrize("how", WORKERS)
 def test_roles_are_in_the_file(pytester: pytest.Pytester, suite: Path, how: tuple[str, ...]) -> None:
     pytester.runpytest_subprocess(suite, "--junitxml=junit.xml", *how).assert_outcomes(failed=7, passed=4)
+    root = ElementTree.parse(pytester.path / "junit.xml").getroot().find("testsuite")
+    assert root is not None
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("11", "7", "0")
+    messages = {
+        case.get("name"): one.get("message", "") for case in root.iter("testcase") for one in case.iter("failure")
+    }
+    assert messages[CONV2].startswith(f"DRIFT {CONV2}:output:0 [ms_side.py:36]: cosine_similarity 0.390511 is below")
     found = cases(pytester.path / "junit.xml")
-    assert found[CONV2]["msdump.role"] == "cause"
+    assert (found[CONV2]["msdump.role"], found[CONV2]["msdump.verdict"]) == ("cause", "fail")
+    assert float(found[CONV2]["msdump.cosine"]) == pytest.approx(0.390510547323438)
     assert found[CONV2]["msdump.finding"].startswith("cosine_similarity 0.390511 is below 0.999 (profile default")
     assert "msdump.causes" not in found[CONV2]
     assert (found[RELU2]["msdump.role"], found[RELU2]["msdump.causes"]) == ("inherited", f"{CONV2}:output:0")

@@ -67,36 +67,6 @@ def test_all_partners_of_lenet_are_suggested_on_both_sides_and_nothing_pairs(
     assert (pytester.path / "again" / "index.html").read_text("utf-8") == page
 
 
-@pytest.mark.parametrize("damage", [{"all": 1}, ["fc1"], [{"address": "fc1", "confidence": "clear"}], [{"address": 1}]])
-def test_damaged_suggestions_are_refused(
-    pytester: pytest.Pytester, sides: tuple[str, str], capsys: pytest.CaptureFixture[str], damage: object
-) -> None:
-    main(["compare", *sides, "--suggest"])
-    file = pytester.path / "msdump-report" / "results.json"
-    found = results(file.parent)
-    found["unmatched"][0]["suggestions"] = damage
-    file.write_text(json.dumps(found), "utf-8")
-    capsys.readouterr()
-    assert main(["report", str(file)]) == 4
-    assert "unmatched[0].suggestions" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "damage", [{}, {"file": "net.py", "line": "1", "text": ""}, {"file": 1, "line": 1, "text": ""}]
-)
-def test_damaged_lines_are_refused(
-    pytester: pytest.Pytester, sides: tuple[str, str], capsys: pytest.CaptureFixture[str], damage: object
-) -> None:
-    main(["compare", sides[1], sides[1]])
-    file = pytester.path / "msdump-report" / "results.json"
-    found = results(file.parent)
-    found["tensors"][0]["source"] = damage
-    file.write_text(json.dumps(found), "utf-8")
-    capsys.readouterr()
-    assert main(["report", str(file), "--report", "github"]) == 4
-    assert "tensors[0].source" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("left", ["graph mode", "hook folder", "calls of a module"])
 def test_where_nothing_pairs_the_next_entry_makes_a_true_pair_when_typed(
     left: str, sides: tuple[str, str], pytester: pytest.Pytester, capsys: Any

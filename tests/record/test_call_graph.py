@@ -1,6 +1,6 @@
 """Which call fed which, by tensors that are the same objects; held against what is written here by hand."""
 
-from pytest_msdump.capabilities.record.call_graph import IdentityGraph
+from pytest_msdump.capabilities.record.calls import IdentityGraph
 from pytest_msdump.core.model.dump import Edge, Operator
 
 

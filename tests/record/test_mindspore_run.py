@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_msdump.capabilities.programs.mindspore_run import run_mindspore
+from pytest_msdump.capabilities.programs.program import run_mindspore
 from pytest_msdump.capabilities.record.recorder import opened
 from pytest_msdump.core.compare.opening import OpenDump
 from pytest_msdump.core.errors import ConfigError, ProgramError
+
+pytestmark = pytest.mark.usefixtures("temporary")
 
 # Stands for a script that runs a network: dumps as MindSpore would.
 SCRIPT = """
@@ -54,14 +56,6 @@ class Nets:
 
 def fails() -> None:
     raise ValueError("the network is wrong")
-
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 from textwrap import dedent
@@ -22,15 +21,10 @@ from pytest_msdump.capabilities.record.process import (
 )
 from pytest_msdump.core.errors import ConfigError, ProgramError
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
-
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc"),
+    pytest.mark.usefixtures("temporary"),
+]
 
 
 def python(code: str, tmp_path: Path, *, timeout: float = 30, **options: Any) -> Ran:

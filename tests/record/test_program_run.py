@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -18,6 +17,8 @@ from pytest_msdump.capabilities.programs.program import run_program
 from pytest_msdump.capabilities.record.recorder import opened
 from pytest_msdump.core.compare.opening import OpenDump
 from pytest_msdump.core.errors import ConfigError, ProgramError
+
+pytestmark = pytest.mark.usefixtures("temporary")
 
 GOLDEN = Path(__file__).parent.parent / "data/ascend_golden/b_npu_vs_npu/right"
 # Dumps what an AscendCL program would, to where its configuration says.
@@ -38,14 +39,6 @@ WRITES_REFERENCE = """
     numpy.save(sys.argv[1] + "/conv1.0.1700000000000000.npy", numpy.arange(6, dtype="float32"))
     """
 DUMPS_NOTHING = "print('step 1 of 1: loss 0.3')"
-
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
 
 
 @pytest.fixture

@@ -310,18 +310,3 @@ def test_a_run_of_which_one_process_was_killed_is_refused(tmp_path, capsys):
     assert main(["compare", folder, folder]) == 4
     assert "rank_1: the recording has not ended" in capsys.readouterr().err
     assert main(["inspect", folder, "--allow-incomplete"]) == 0
-
-
-@pytest.mark.e2e
-def test_a_process_that_was_forked_cannot_add_to_the_recording_of_its_rank(tmp_path):
-    with DumpWriter(tmp_path / "d", distributed=DistributedRank(0, 1)) as writer:
-        child = os.fork()
-        if not child:
-            try:
-                writer.write("a", np.ones(3))
-            except ConfigError:
-                os._exit(4)
-            os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
-        writer.write("a", np.ones(3))
-    assert len(open_dump(tmp_path / "d")) == 1

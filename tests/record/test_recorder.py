@@ -52,7 +52,7 @@ def test_arrays_in_hand_are_written(tmp_path):
 
 
 def test_what_a_run_left_is_opened(tmp_path, monkeypatch):
-    monkeypatch.setattr("pytest_msdump.capabilities.record.recorder.run_program", lambda _, directory: directory)
+    monkeypatch.setattr("pytest_msdump.capabilities.programs.program.run_program", lambda _, directory: directory)
     recorder = Recorder(tmp_path, opened=lambda folder: ("opened", folder))
     assert recorder.run(["true"]) == ("opened", tmp_path / "program")
 

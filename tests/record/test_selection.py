@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_msdump.capabilities.record.selection import select_modules
+from pytest_msdump.capabilities.record.recording import select_modules
 from pytest_msdump.capabilities.record.torch import named, refuse_unhooked, unwrapped
 from pytest_msdump.core.errors import ConfigError, UnknownNameError
 

@@ -321,14 +321,6 @@ def test_a_forked_process_that_ends_waits_for_no_thread_that_it_has_not(tmp_path
     assert len(open_dump(tmp_path / "d").refs) == 1
 
 
-def test_of_two_within_each_other_each_is_whole(tmp_path):
-    with DumpWriter(tmp_path / "outer", save="sketch") as outer, DumpWriter(tmp_path / "inner", save="sketch") as inner:
-        for writer in (outer, inner):
-            writer.write("a", LARGE)
-    for name in ("outer", "inner"):
-        assert len(open_dump(tmp_path / name).refs) == 1
-
-
 # -- dumps of any format as sketches
 
 

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from two_dumps import planned
 
-from pytest_msdump.capabilities.replay.forcing import ForcedPlace, Forcing, Marks, in_order_of, precision
-from pytest_msdump.capabilities.replay.judging import judge
-from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.capabilities.replay.forcing import ForcedPlace, Forcing, Marks, in_order_of, judge, precision
 from pytest_msdump.core.facts.profiles import EXP_FAMILY
-from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import DumpWriter
 
 EXACT = np.random.default_rng(3).normal(size=(40, 50))
@@ -216,8 +214,7 @@ def forcing(tmp_path: Path, left, right, **table):
             for name, tensor in tensors.items():
                 writer.write(name, tensor)
     (tmp_path / "own").mkdir()
-    table = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right"), **table}
-    pairs = plan(load_suite(file=None, table=table, options={}, directory=tmp_path)).pairing.pairs
+    pairs = planned(tmp_path, **table).pairing.pairs
     return Forcing(pairs, tmp_path / "own"), pairs
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump import cli
-from pytest_msdump.capabilities.replay.judging import damaged, not_replayable
+from pytest_msdump.capabilities.replay.forcing import damaged, not_replayable
 from pytest_msdump.capabilities.replay.reference_model import share_of
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import missing_package

@@ -18,7 +18,7 @@ from pytest_msdump.core.model.comparison import Finding, Limits, Measurement, No
 from pytest_msdump.core.model.record import Check
 from pytest_msdump.core.model.report import NetworkOperator
 from pytest_msdump.core.model.tensor import Coordinates, Missing, Pair, TensorSpec, Transform, Unmatched
-from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
+from pytest_msdump.core.report.coverage import coverage_text
 from pytest_msdump.core.report.failure import failure_text, one_line
 from pytest_msdump.core.report.summary import header_lines, summary_lines
 from pytest_msdump.core.text import Message, plain_text
@@ -180,32 +180,10 @@ def test_every_line_fits(record, width):
     assert max(map(len, said(record(), width=width).splitlines())) <= width
 
 
-def test_the_other_side_s_iteration_is_told_when_it_differs():
-    pair = samples.pair(left=samples.left_ref(at=Coordinates(0, "Lenet", 0, 9)))
-    assert "iteration 9 (right 0)" in " ".join(said(samples.drifted(pair=pair)).split())
-
-
-@pytest.mark.parametrize(
-    ("transform", "told"),
-    [
-        (Transform(transpose=(0, 3, 1, 2)), "right side transposed [0, 3, 1, 2]"),
-        (Transform(reshape=True), "right side reshaped"),
-        (Transform(left_format="NHWC"), "left read as NHWC"),
-    ],
-)
-def test_each_transform_is_told(transform, told):
-    assert told in " ".join(said(samples.drifted(pair=samples.pair(transform=transform))).split())
-
-
 def test_limits_that_would_do_are_typed_exactly():
     record = samples.drifted(verdict=Verdict("fail", (), {"cosine_similarity": 0.1234567890123, "allclose": 588}))
     text = " ".join(said(record).split())
     assert "would pass with cosine_similarity = 0.1234567890123, --msdump-threshold=allclose=588" in text
-
-
-def test_a_memory_format_is_shown_with_the_shape_it_stands_for():
-    spec = TensorSpec("float16", (1, 16, 14, 14, 16), "NC1HWC0", (1, 256, 14, 14))
-    assert "float16 NC1HWC0 (1, 16, 14, 14, 16) -> (1, 256, 14, 14)" in said(samples.drifted(left_spec=spec))
 
 
 def test_an_integer_beyond_all_floats_does_not_break_the_text():
@@ -226,24 +204,6 @@ def test_two_loose_files_have_no_place_in_a_run():
     assert "in execution order" not in text
     assert "paired" not in text
     assert "right side reshaped" in text
-
-
-def test_tensors_that_did_not_fail_take_one_line_each():
-    skipped = samples.not_run()
-    warned = samples.passed(pair=samples.pair(left=samples.left_ref(slot=2)))
-    warned = replace(warned, verdict=Verdict("warn", (Finding("warn", plain_text("accepted until 2027-01-31")),)))
-    *_, first, second, third = said(samples.drifted(), samples.passed(), warned, skipped, width=200).splitlines()
-    name = "Default/conv2-Conv2d/BiasAdd-op0:output"
-    assert first == f"PASS {name}:0: equal"
-    assert second == f"WARN {name}:2: accepted until 2027-01-31"
-    assert third == f"NOT RUN {name}:0"
-
-
-def test_one_line_tells_the_first_limit_and_the_largest_error():
-    assert one_line(samples.drifted()) == (
-        "DRIFT Default/conv2-Conv2d/BiasAdd-op0:output:0: cosine_similarity 0.390511 is below 0.999 "
-        "(profile default (float32)); and 2 more; max abs 1.37497 at [0, 3, 1, 2]"
-    )
 
 
 def test_a_missing_mapped_tensor_fails_coverage_with_its_reason():
@@ -288,13 +248,6 @@ def test_swapped_sides_are_warned_of():
         assert not any("swapped" in line for line in header_lines(side, side, pairs=1, profile="default"))
 
 
-def test_notes_and_files_nobody_understands_are_told():
-    left = replace(a_report().left, notes=("re-run into the same directory",), unexplained=("a", "b", "c", "d"))
-    *_, note, files = header_lines(left, a_report().right, pairs=1, profile="default")
-    assert note == "        left: re-run into the same directory"
-    assert files == "        left: 4 files are in no known format and were left out: a, b, c and 1 more"
-
-
 def test_identical_sides_are_told():
     sentence = "the two sides are identical"
     assert sentence in "\n".join(summary_lines(a_report(samples.passed(), samples.passed())))
@@ -308,34 +261,6 @@ def test_equal_values_with_other_bits_are_not_identical():
     assert "identical" not in "\n".join(summary_lines(a_report(record)))
     other_dtype = samples.passed(right_spec=TensorSpec("float64", samples.SHAPE))
     assert "identical" not in "\n".join(summary_lines(a_report(other_dtype)))
-
-
-def test_empty_tensors_count_as_identical():
-    record = replace(samples.passed(), comparison=samples.equal(elements=0, finite=0, measurements={}))
-    assert "identical" in "\n".join(summary_lines(a_report(samples.passed(), record)))
-
-
-@pytest.mark.parametrize(
-    ("alone", "min_coverage", "problem"),
-    [
-        (1, None, ""),
-        (2, None, "coverage is 33.3 %, below 50 %, and no min_coverage says that less is enough"),
-        (2, 0.0, ""),
-        (2, 0.4, "coverage is 33.3 %, below the 40 % asked for: 1 of 3 right tensors have a partner"),
-        (7, 0.1, ""),
-    ],
-)
-def test_less_than_half_fails_where_no_limit_is_set_and_what_is_not_compared_is_named(alone, min_coverage, problem):
-    names = [f"x{number}" for number in range(alone)]
-    unmatched = [
-        Unmatched("right", samples.right_ref(name), plain_text("no left operator of that name")) for name in names
-    ]
-    report = a_report(samples.passed(), alone_right=unmatched, min_coverage=min_coverage)
-    problems = coverage_problems(report)
-    assert (len(problems), problem in " ".join(problems)) == (bool(problem), True)
-    text = "\n".join(summary_lines(report, width=200))
-    assert f"1 tensor: 1 pass, {['50', '33.3', '', '', '', '', '12.5'][alone - 1]} % of the reference compared" in text
-    assert f"not compared: {', '.join(names[:5])}{' and 2 more' * (alone == 7)}\n" in text
 
 
 def test_warnings_are_told_few_times():

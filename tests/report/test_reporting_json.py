@@ -107,39 +107,3 @@ def test_a_directory_that_cannot_be_made_is_one_clear_line(tmp_path):
     with pytest.raises(MsdumpError, match="cannot be written") as refused:
         write_json(a_report(), tmp_path / "file")
     assert "\n" not in str(refused.value)
-
-
-OPERATOR = {
-    "index": 0,
-    "sequence": 3,
-    "name": "a",
-    "op_type": "Add",
-    "left": ["a"],
-    "right": ["*"],
-    "relation": "inserted",
-}
-
-
-def test_a_compiled_model_s_operators_survive_and_are_left_out_where_there_are_none(tmp_path):
-    operator = NetworkOperator(0, 3, "a", "Add", ("a",), ("*",), "inserted")
-    report = a_report(network=[operator, operator._replace(name="b")])
-    assert document(report)["network"] == [OPERATOR, {**OPERATOR, "name": "b"}]
-    assert report_from(read_json(write_json(report, tmp_path))) == report
-    assert "network" not in document(a_report())
-
-
-@pytest.mark.parametrize(
-    ("network", "told"),
-    [
-        ({}, "network: expected a list, found {}"),
-        ([3], r"network\[0\]: expected a JSON object"),
-        ([OPERATOR, {**OPERATOR, "index": "0"}], r"network\[1\]\.index: expected a whole number"),
-        ([{**OPERATOR, "sequence": True}], r"network\[0\]\.sequence: expected a whole number, found True"),
-        ([{key: value for key, value in OPERATOR.items() if key != "op_type"}], "'op_type' is missing"),
-        ([{**OPERATOR, "right": [1]}], r"right\[0\]: expected a text, found 1"),
-    ],
-)
-def test_an_edited_operator_is_refused_by_its_place(network, told):
-    values = {**document(a_report()), "network": network}
-    with pytest.raises(ConfigError, match=told):
-        report_from(values)

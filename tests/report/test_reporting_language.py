@@ -9,7 +9,7 @@ import pytest
 from report import samples
 from report.test_reporting_failure import a_report, overflowed
 
-from pytest_msdump.capabilities.causes.reasons import reason_of, reason_text
+from pytest_msdump.capabilities.causes.roles import reason_text
 from pytest_msdump.capabilities.causes.summarised import role_line, role_lines
 from pytest_msdump.core.model.record import RoleReason, Suspect
 from pytest_msdump.core.report.failure import failure_text, one_line
@@ -144,12 +144,6 @@ def test_roles_are_told_in_chinese():
 # -- sentences ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_finding_is_said_from_its_code_in_either_language():
-    record = samples.drifted()
-    assert one_line(record, CHINESE).partition("：")[2].startswith("cosine_similarity 为 0.390511，低于阈值 0.999（")
-    assert "cosine_similarity 0.390511 is below 0.999 (profile default" in one_line(record)
-
-
 def test_what_an_earlier_or_later_release_wrote_is_shown_as_its_english_sentence():
     entry = samples.entry(samples.drifted())
     plain = {key: one for key, one in entry["findings"][0].items() if key not in ("code", "parameters")}
@@ -173,8 +167,3 @@ def test_the_english_of_a_reason_is_the_one_that_results_hold():
         "the first to fail; it, or an operator before it that was not compared: conv3 (not dumped), "
         "3 operators before conv4 (no partner); not compared: a, b, c, d and 1 more"
     )
-
-
-@pytest.mark.parametrize("why", [None, RoleReason("another")])
-def test_a_reason_of_another_version_stays_as_it_is(why):
-    assert reason_of(samples.drifted(role_reason="WHY", role_why=why), CHINESE) == "WHY"

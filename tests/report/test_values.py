@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.core.report.json_forms import decode, dumps, encode
+from pytest_msdump.core.forms.values import ELEMENT, dumps
+from pytest_msdump.core.text import encode
 
 integers = st.integers(-(2**70), 2**70)
 numbers = st.one_of(st.floats(), st.floats(width=32), integers, st.booleans(), st.complex_numbers())
@@ -24,7 +25,7 @@ def printed(*numbers):
 @given(number=numbers)
 def test_each_number_is_strict_json_and_comes_back(number):
     text = dumps(encode(number))
-    assert repr(decode(json.loads(text, parse_constant=pytest.fail))) == repr(number)
+    assert repr(ELEMENT.read(json.loads(text, parse_constant=pytest.fail), "")) == repr(number)
 
 
 def test_numbers_are_written_as_json_has_them():

@@ -95,7 +95,7 @@ def older(which: int) -> Any:
             return lambda: None
         import dataclasses
 
-        from pytest_msdump.capabilities.cache import program_version as module
+        from pytest_msdump.capabilities.cache import cache as module
         from pytest_msdump.capabilities.cluster import cluster
 
         original = module.stamp
@@ -134,7 +134,7 @@ def bare() -> Any:
     def happens(_worker: Any) -> Any:
         import sys
 
-        name = "pytest_msdump.capabilities.cache.program_version"
+        name = "pytest_msdump.capabilities.cache.cache"
         original = sys.modules.pop(name, None)
         sys.modules[name] = None  # type: ignore[assignment]
 

@@ -16,8 +16,7 @@ import pytest
 from scheduling.dumps import LARGE, as_written, before_each_pair, file_of, interrupt_at, results, write_pairs
 
 from pytest_msdump.capabilities.cache import cache as cache_module
-from pytest_msdump.capabilities.cache.cache import CacheFile
-from pytest_msdump.capabilities.cache.program_version import Stamp, state_of
+from pytest_msdump.capabilities.cache.cache import CacheFile, Stamp, state_of
 from pytest_msdump.cli import main
 from pytest_msdump.core.model.comparison import Verdict
 from pytest_msdump.core.model.record import Record, ReportedTensor

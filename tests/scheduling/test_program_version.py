@@ -13,7 +13,7 @@ from kernels import needs_kernel
 from scheduling.dumps import LARGE, file_of, write_pairs
 
 import pytest_msdump
-from pytest_msdump.capabilities.cache.program_version import (
+from pytest_msdump.capabilities.cache.cache import (
     Stamp,
     bytes_to_read,
     differences,

@@ -24,43 +24,9 @@ BN = (
 )
 TIME = 1623124369613540
 STAMP = "20231122101010"
-STEPS = "0|5-8|100-120"
-COMMON = {
-    "dump_mode": 0,
-    "path": "/absolute_path",
-    "net_name": "ResNet50",
-    "iteration": STEPS,
-    "input_output": 0,
-    "kernels": ["Default/Conv-op12"],
-    "support_device": [0, 1, 2, 3, 4, 5, 6, 7],
-}
-MASTER = {"op_debug_mode": 0, **COMMON, "saved_data": "tensor", "statistic_category": ["max", "min", "l2norm"]}
-SYNC = {"enable": True, "trans_flag": True}
-ACL_LAYERS = ["conv1conv1_relu", "res2a_branch2ares2a_branch2a_relu", "res2a_branch1", "pool1"]
-ACL_MODELS = [{"model_name": "ResNet-101"}, {"model_name": "ResNet-50", "layer": ACL_LAYERS}]
-# The sample configurations of the seeds.
-CONFIGS: dict[str, dict[str, dict[str, Any]]] = {
-    "r13_sync": {"common_dump_settings": COMMON | {"iteration": 0}, "e2e_dump_settings": SYNC},
-    "r13_async": {
-        "common_dump_settings": COMMON | {"iteration": 0},
-        "async_dump_settings": {"enable": True, "op_debug_mode": 0},
-    },
-    "r15_sync": {"common_dump_settings": COMMON, "e2e_dump_settings": SYNC},
-    "r15_async": {"common_dump_settings": COMMON | {"op_debug_mode": 0}},
-    "o0": {"common_dump_settings": MASTER, "e2e_dump_settings": SYNC | {"stat_calc_mode": "host"}},
-    "o2": {"common_dump_settings": MASTER | {"file_format": "npy"}},
-    "cpu": {"common_dump_settings": MASTER, "e2e_dump_settings": SYNC},
-    "acl": {
-        "dump": {
-            "dump_list": ACL_MODELS,
-            "dump_path": ".",
-            "dump_mode": "output",
-            "dump_op_switch": "off",
-            "dump_data": "tensor",
-        }
-    },
-    "acl_single": {"dump": {"dump_path": ".", "dump_list": [], "dump_op_switch": "on", "dump_data": "tensor"}},
-}
+# The sample configurations of the seeds, and the graphs that their runs have.
+CONFIGS = json.loads((GOLDEN.parent / "dump_configs.json").read_text("utf-8"))
+IR_1, IR_2 = (Path(__file__).with_name(f"graph_of_{release}.ir").read_text("utf-8") for release in "12")
 
 
 def config(base: str, *changes: str) -> None:
@@ -103,41 +69,6 @@ def dump_file(*, blocked: bool = True) -> bytes:
     made = described("output", C5, NC1HWC0, C.shape) if blocked else described("output", C)
     header = message(outputs=[made], inputs=[described("input", A)] * 2)
     return dump2(header, A.tobytes(), (1 + A).tobytes(), (C5 if blocked else C).tobytes())
-
-
-ADD_1 = """\
-  %1(equivoutput) = Add(%0, %0) {instance name: add} primitive_attrs: {}
-       : (<Tensor[Float32]x[const vector][1, 3, 3, 4]>) -> (<Tensor[Float32]x[const vector][1, 3, 3, 4]>)
-       : (Default/Add-op1)
-"""
-ADD_2 = """\
-%1(equivoutput) = Add(%0, %0) {instance name: add} primitive_attrs: {}
-      : (<Tensor[Float32], (1, 3, 3, 4)>) -> (<Tensor[Float32], (1, 3, 3, 4)>)
-      : full_name_with_scope: (Default/Add-op1)
-"""
-IR_1 = f"""\
-{ADD_1}  %24(equivoutput) = Conv2D(%23, %21) {{instance name: conv2d}} primitive_attrs: {{format: NCHW}}
-       : (<Tensor[Float32]x[const vector][1, 3, 3, 4]>, <Tensor[Float32]x[const vector][1, 3, 3, 4]>) -> \
-(<Tensor[Float16]x[const vector][2, 19, 3, 4]>)
-       : (<Float32xNCHW[const vector][1, 3, 3, 4]>, <Float32xNCHW[const vector][1, 3, 3, 4]>) -> \
-(<Float16xNC1HWC0[const vector][2, 2, 3, 4, 16]>)
-       : (Default/network-WithLossCell/_backbone-AlexNet/conv3-Conv2d/Conv2D-op107)
-       ...
-       # In file /models/official/cv/alexnet/src/alexnet.py(58)/        x = self.conv3(x)/
-  %25(equivoutput) = BiasAdd(%24, %22) {{instance name: bias_add}} primitive_attrs: {{format: NCHW}}
-       : (<Tensor[Float16]x[const vector][2, 19, 3, 4]>, <Tensor[Float16]x[const vector][19]>) -> \
-(<Tensor[Float16]x[const vector][2, 19, 3, 4]>)
-       : (Default/network-WithLossCell/_backbone-AlexNet/conv3-Conv2d/BiasAdd-op105)
-       ...
-       # In file /models/official/cv/alexnet/src/alexnet.py(58)/        x = self.conv3(x)/
-"""
-IR_2 = f"""\
-{ADD_2}  %20(equivoutput) = Conv2D(%17, %19) {{instance name: conv2d}} primitive_attrs: {{format: NCHW}}
-      : (<Tensor[Float32], (1, 3, 3, 4)>, <Tensor[Float32], (1, 3, 3, 4)>) -> (<Tensor[Float16], (2, 19, 3, 4)>)
-      : full_name_with_scope: (Default/network-WithLossCell/_backbone-AlexNet/conv3-Conv2d/Conv2D-op12)
-      ...
-      # In file ./tain_alexnet.py(175)/ x = self.conv3(x)/
-"""
 
 
 def side_files(base: str, conv: str, ir: str, metadata: str, kind: str) -> None:

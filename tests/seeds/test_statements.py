@@ -57,77 +57,8 @@ def rows() -> list[Row]:
 
 ROWS = rows()
 CHECKED = [row for row in ROWS if row.command != "-"]
-
-# How many statements of a document are checked, and how many cannot be here.
-COUNTS = {
-    "ascend_acl_json": (29, 2),
-    "ascend_vector_comparison": (106, 5),
-    "mindspore_master": (129, 6),
-    "mindspore_r1_3": (64, 4),
-    "mindspore_r1_5": (49, 5),
-}
-SECTIONS: dict[str, set[str]] = {
-    "ascend_acl_json": {
-        "离线模型dump",
-        "单算子调用",
-        "配置项",
-        "dump数据文件路径",
-    },
-    "ascend_vector_comparison": {
-        "Dump File Naming Conventions",
-        "Preparing Dump Data of an Offline Model",
-        "Preparing .npy Data of a Caffe Model",
-        "Preparing .npy Data of a TensorFlow Model",
-        "Restrictions",
-        "Comparison Data Description",
-        "Model Comparison",
-        "Single-Operator Comparison",
-        "How Do I Convert an .npy File into a Dump File?",
-        "How Do I Convert the Format of a Dump File?",
-        "Preparing a Customized .py File for Format Conversion",
-        "How Do I View a Dump File?",
-    },
-    "mindspore_master": {
-        "Using Dump in the Graph Mode",
-        "Dump in Ascend O0/O1 Mode: Dump Step",
-        "Ascend O0/O1: Introduction to Data Object Directory and Data File",
-        "Ascend O0/O1: Data Analysis Sample",
-        "Dump in Ascend O2 Mode: Dump Step",
-        "Ascend O2: Introduction to Data Object Directory and Data File",
-        "Ascend O2: Data Analysis Sample",
-        "Dump in CPU/GPU Mode: Dump Step",
-        "CPU/GPU: Introduction to Data Object Directory and Data File",
-        "CPU/GPU: Data Analysis Sample",
-        "Other Dump Function",
-        "Notices",
-    },
-    "mindspore_r1_3": {
-        "调试过程",
-        "适用场景",
-        "Dump功能说明",
-        "同步Dump操作步骤",
-        "同步Dump数据对象目录",
-        "同步Dump数据文件介绍",
-        "同步Dump数据分析样例",
-        "异步Dump操作步骤",
-        "异步Dump数据对象目录",
-        "异步Dump数据文件介绍",
-        "异步Dump数据分析样例",
-    },
-    "mindspore_r1_5": {
-        "数据准备",
-        "数据分析",
-        "Dump功能说明",
-        "同步Dump操作步骤",
-        "同步Dump数据对象目录",
-        "同步Dump数据文件介绍",
-        "同步Dump数据分析样例",
-        "异步Dump操作步骤",
-        "异步Dump数据对象目录",
-        "异步Dump数据文件介绍",
-        "异步Dump数据分析样例",
-    },
-}
+# How many statements of a document are checked, how many cannot be here, and its sections.
+DOCUMENTS = tomllib.loads((HERE / "sections/documents.toml").read_text("utf-8"))
 
 
 def load(pattern: str) -> np.ndarray:
@@ -203,6 +134,8 @@ def test_every_section_has_its_statements():
     assert all(row.expected or "=" in (row.command[0], row.command.rpartition(" ; ")[2][0]) for row in ROWS)
     assert all(row.expected[0].startswith(NEEDS) for row in ROWS if row.command == "-")
     counts = Counter((row.seed, row.command != "-") for row in ROWS)
-    assert {seed: (counts[seed, True], counts[seed, False]) for seed in SECTIONS} == COUNTS
-    assert {seed: {row.section for row in ROWS if row.seed == seed} for seed in SECTIONS} == SECTIONS
+    for seed, document in DOCUMENTS.items():
+        assert (counts[seed, True], counts[seed, False]) == (document["checked"], document["unchecked"]), seed
+        assert {row.section for row in ROWS if row.seed == seed} == set(document["sections"]), seed
+    assert {row.seed for row in ROWS} == DOCUMENTS.keys()
     assert len(CHECKED) >= 160

@@ -113,14 +113,7 @@ def test_a_reference_has_no_attributes_to_differ_in(left: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "damage",
-    [
-        {"differing_arguments": [{"kind": "argument"}]},
-        {"differing_arguments": "x"},
-        {"kernel_args": []},
-        {"kernel_args": {"left": {"file": "x"}}},
-        {"kernel_args": {"left": "x"}},
-    ],
+    "damage", [{"differing_arguments": [{"kind": "argument"}]}, {"kernel_args": {"left": {"file": "x"}}}]
 )
 def test_a_report_that_was_edited_is_refused(
     damage: dict[str, Any], left: Path, right: Path, capsys: pytest.CaptureFixture[str]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +12,6 @@ from semantics.gate import Answer, ask
 from semantics.statistic_files import ALL, COUNTED, DEFAULT, DIGESTS, write_statistics
 
 from pytest_msdump.cli import main
-from pytest_msdump.core.report.json_report import read_json
 
 RANDOM = np.random.default_rng(20240601)
 NOISE = RANDOM.standard_normal((16, 64)).astype("f4")
@@ -259,30 +255,3 @@ def test_devices_that_count_their_padding_are_compared_with_tensors_that_have_no
     assert "192 zeros were added" in answer.sentences
     write_reference(tmp_path / "other", {"conv": right * np.float16(1.1)})
     assert ask(tmp_path / "left", tmp_path / "other").record["verdict"] == "fail"
-
-
-def gate(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Run pytest in a process of its own."""
-    command = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", str(folder), "-p", "no:cacheprovider"]
-    sides = ["--msdump-left", "left", "--msdump-right", "right", "--msdump-report-dir", "out"]
-    ran = subprocess.run(
-        [*command, *sides, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=120
-    )
-    return ran.returncode, " ".join((ran.stdout + ran.stderr).split())
-
-
-@pytest.mark.e2e
-@pytest.mark.parametrize("unseen", SIDES)
-def test_pytest_judges_by_statistics_and_says_so(tmp_path: Path, unseen: str) -> None:
-    good = {"a": NOISE, "b": ACTIVE, "c": LOGITS}
-    bad = {**good, "b": ACTIVE * np.float32(1.1)}
-    for side, tensors in (("left", bad), ("right", good)):
-        write(tmp_path / side, tensors, ALL if unseen in (side, "both") else None)
-    code, text = gate(tmp_path, *(["-n", "2"] if unseen == "both" else []))
-    assert code == 1
-    assert "1 failed, 3 passed" in text
-    assert "3 of 3 pairs by saved statistics or sketches only, without values" in text
-    assert "judged by statistics (max, min, avg, l2norm)" in text
-    records = read_json(tmp_path / "out" / "results.json")["tensors"]
-    assert [record["verdict"] for record in records] == ["pass", "fail", "pass"]
-    assert {"left", "right", "compared", "unseen"} <= records[0]["statistics"].keys()

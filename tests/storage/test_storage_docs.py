@@ -40,16 +40,6 @@ def test_a_command_of_the_page_runs(pytester, capsys, command):
     assert "memory://dumps/port" in capsys.readouterr().out
 
 
-def test_the_suite_file_of_the_page_compares(put, lenet, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    put(lenet / "target", name="dumps/port")
-    put(lenet / "target", name="dumps/reference")
-    text = next(block.text for block in blocks(PAGE) if block.kind == "toml")
-    (tmp_path / "msdump.toml").write_text(text.replace("s3://", "memory://"))
-    assert main(["compare"]) == 0
-    assert "23 tensors: 23 pass" in capsys.readouterr().out
-
-
 def test_the_page_says_what_is_fetched_at_once():
     text = PAGE.read_text("utf-8")
     assert f"headers, {FIRST_BYTES // 2**10} KiB each" in text

@@ -13,7 +13,6 @@ from outcomes import without_run
 from plugin.suites import write_suite
 
 from pytest_msdump import assert_dumps_close, open_dump
-from pytest_msdump.capabilities.compat.msaccucmp import main as vendors
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import as_path, index, open_view
 from pytest_msdump.core.errors import MsdumpError
@@ -22,7 +21,6 @@ from pytest_msdump.record import DumpWriter
 
 DATA = Path(__file__).parents[1] / "data"
 GOLDEN = DATA / "ascend_golden"
-FUSED = GOLDEN / "a_fusion_nchw"
 GENERATIONS = sorted(path for path in (DATA / "generations").iterdir() if path.is_dir())
 DUMPS = [
     *GENERATIONS,
@@ -35,13 +33,18 @@ DUMPS = [
     *(GOLDEN / "h_overflow" / case for case in ("two", "old_aicore", "aicpu")),
     GOLDEN / "g2_pb_right" / "right",
     GOLDEN / "e_convert" / "left",
+    # Archives, stored and compressed ones, and folders of plain files.
+    *(DATA / name for name in ("safetensors/all.safetensors", "safetensors/values.npz", "torch/values.npz")),
+    *(DATA / name for name in ("torch/dtypes.pt", "hooks/sglang_dumper", "hooks/debug_tree", "msprobe/gelu")),
+    DATA / "bfloat16",
 ]
 
 
 def told(value: object, root: Path | str) -> str:
     """What is known of a dump, as text, without where it is and what stands for a path."""
     text = repr(value).replace("PosixPath", "Path").replace("RemotePath", "Path")
-    return text.replace(str(root), "ROOT")
+    # The folder of a single file is above it.
+    return text.replace(str(root), "ROOT").replace(str(root).rpartition("/")[0], "ABOVE")
 
 
 def contents(ref, root: Path | str) -> str:
@@ -193,31 +196,3 @@ def test_the_functions_for_tests_take_urls_and_dumps_opened_from_urls(put):
     assert_dumps_close(dump.dump.root, DATA / "lenet/target", profile="bitwise")
     with pytest.raises(AssertionError, match=f"left  = under test +{url}"):
         assert_dumps_close(url, put(DATA / "lenet/target_bad"))
-
-
-def test_causes_are_bundled_from_urls(put, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    sides = DATA / "lenet/target_bad2", DATA / "lenet/target"
-    urls = tuple(map(put, sides))
-    assert ran(*sides, "--bundle", "here") == ran(*urls, "--bundle", "there") == 1
-    files = sorted(path.relative_to("here") for path in Path("here").rglob("*") if path.is_file())
-    assert any(file.suffix == ".npy" for file in files)
-    for file in files:
-        here, there = (Path(folder, file).read_bytes() for folder in ("here", "there"))
-        for side, url in zip(sides, urls, strict=True):
-            there = there.replace(url.encode(), str(side).encode())
-        assert there == here, file
-
-
-def test_the_vendors_tables_are_the_same_but_for_the_urls(put, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    left, right = FUSED / "left", FUSED / "right"
-    seen = []
-    for out, sides in (("here", (left, right)), ("there", (put(left), put(right)))):
-        words = ["-m", str(sides[0]), "-g", str(sides[1]), "-f", str(DATA / "fusion/a_fusion_nchw/fusion.json")]
-        assert vendors(["compare", *words, "-out", out]) == 1
-        assert vendors(["compare", *words, "-out", out, "-map"]) == 0
-        result, mapping = (next(Path(out).glob(f"{kind}_*.csv")).read_text("utf-8") for kind in ("result", "mapping"))
-        assert f"{sides[0]}/Conv2D." in mapping
-        seen.append([text.replace(str(sides[0]), "L").replace(str(sides[1]), "R") for text in (result, mapping)])
-    assert seen[0] == seen[1]

@@ -96,12 +96,6 @@ def test_no_message_tells_a_secret(troubled, reference, capsys, monkeypatch, var
     assert value == "" or value not in told
 
 
-def test_a_long_message_of_a_storage_is_cut(troubled, reference, capsys):
-    troubled.trouble = failing(StorageError("x " * 10_000), "reference")
-    assert main(["compare", reference, "x"]) == 4
-    assert len(capsys.readouterr().err) < 600
-
-
 @pytest.mark.parametrize(
     "error", [PermissionError("Forbidden"), StorageError("connection reset"), FileNotFoundError("x")]
 )
@@ -200,12 +194,6 @@ def test_an_empty_folder_is_an_empty_dump_and_an_object_that_stands_for_a_folder
     troubled.listed.update({"": 0, "a/": 0})
     dump = index(as_path("troubled://bucket/d"))
     assert (dump.reader, dump.unexplained) == ("empty", ())
-
-
-def test_files_that_no_reader_knows_are_exit_code_4(put, tmp_path):
-    (tmp_path / "what.is").write_text("this")
-    with pytest.raises(UnknownDumpFormatError, match=r"troubled://bucket/d: .* no known format .* 'what.is'"):
-        index(as_path(put(tmp_path, "troubled", "bucket/d")))
 
 
 def test_listing_again_sees_what_has_changed(troubled, put, tmp_path):

@@ -19,8 +19,8 @@ from storage.shelf import TroubledFileSystem
 from pytest_msdump.capabilities.remote import listings
 from pytest_msdump.capabilities.remote.listings import FIRST_BYTES, MOST_BYTES
 from pytest_msdump.core.compare.opening import as_path, index, open_view
+from pytest_msdump.core.dumps.array_reader import StridedReader
 from pytest_msdump.core.dumps.stored_file import StoredFile
-from pytest_msdump.core.dumps.strided_reader import StridedReader
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.storage.locations import StoredObject
 
@@ -63,12 +63,6 @@ def test_a_header_is_fetched_by_itself_and_reading_on_fetches_more_each_time():
     assert lengths[:4] == [2**15, 2**18, 2**21, 2**23]
     assert max(lengths) == MOST_BYTES
     assert sum(lengths) == file.size
-
-
-def test_a_large_read_is_fetched_in_pieces_and_each_byte_once():
-    with closing(StoredFile(stored(bytes(20 * 2**20)))) as file:
-        file.read_into(memoryview(bytearray(file.size)), 0)
-    assert [stop - start for start, stop in fetched()] == [2**23, 2**23, 2**22]
 
 
 def test_memory_stays_bounded_however_large_the_tensor_is():

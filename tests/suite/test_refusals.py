@@ -104,11 +104,6 @@ def test_keys_of_the_main_table(tmp_path: Path, keys: str, sentence: str) -> Non
     assert refusal(tmp_path, f"[msdump]\n{keys}\n{sides}") == f"msdump.toml: {sentence}"
 
 
-@pytest.mark.parametrize("keys", ['iteration = "9>0"', 'iteration = "a->0"', 'rank = ""', "graph = 3"])
-def test_arrows_that_cannot_be_read(tmp_path: Path, keys: str) -> None:
-    assert refusal(tmp_path, f"[msdump]\n{SIDES}align = {{ {keys} }}\n").startswith("msdump.toml: [msdump] align: ")
-
-
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
@@ -266,11 +261,6 @@ def test_options_are_refused_by_their_flags(tmp_path: Path, options: dict[str, A
         assert said.startswith("unknown option 'localise'; ")
     else:
         assert said == sentence
-
-
-def test_a_file_is_read_whole_even_where_the_command_line_overrides_it(tmp_path: Path) -> None:
-    said = refusal(tmp_path, f'[msdump]\n{SIDES}profile = "strickt"\n', profile="strict")
-    assert said.startswith("msdump.toml: [msdump] profile: unknown profile 'strickt'")
 
 
 # -- no side -------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import pytest_msdump
 from pytest_msdump.capabilities.html.words import PAGE
 from pytest_msdump.core import ports
 from pytest_msdump.core.text import Message, Phrases, in_clauses, message_of, plain_text, say
-from pytest_msdump.core.text.catalogue import CATALOGUES, catalogue
+from pytest_msdump.core.text.phrases import CATALOGUES, catalogue
 
 EN, ZH = catalogue("en"), catalogue("zh")
 PACKAGE = Path(pytest_msdump.__file__).parent

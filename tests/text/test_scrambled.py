@@ -12,7 +12,7 @@ from plugin.suites import write_suite
 
 from pytest_msdump.cli import main
 from pytest_msdump.core.report.json_report import read_json
-from pytest_msdump.core.text.catalogue import catalogue
+from pytest_msdump.core.text.phrases import catalogue
 
 TESTS = Path(__file__).parents[1]
 DATA, EXAMPLES = TESTS / "data", TESTS.parent / "example_suites"

@@ -2,8 +2,8 @@
 
 READERS = {
     "ascend": ("pytest_msdump.capabilities.ascend.reader:AscendReader", 12, ()),
-    "converted": ("pytest_msdump.capabilities.ascend.converted:ConvertedReader", 11, (".npy", ".bin", ".csv")),
-    "proto-folder": ("pytest_msdump.capabilities.ascend.converted:ProtoFolderReader", 1, (".pb", ".quant")),
+    "converted": ("pytest_msdump.capabilities.ascend.reader:ConvertedReader", 11, (".npy", ".bin", ".csv")),
+    "proto-folder": ("pytest_msdump.capabilities.ascend.reader:ProtoFolderReader", 1, (".pb", ".quant")),
 }
 
 # Dump files of a device that lie beside arrays of MindSpore.

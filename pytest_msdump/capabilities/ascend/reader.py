@@ -9,10 +9,11 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-from pytest_msdump.capabilities.ascend.dump_file import open_part, read_header
+from pytest_msdump.capabilities.ascend.dump_file import open_output, open_part, read_header
 from pytest_msdump.capabilities.ascend.header import Header
 from pytest_msdump.capabilities.ascend.slices import open_sliced
 from pytest_msdump.core.dtypes import canonical
+from pytest_msdump.core.dumps.array_reader import open_flat
 from pytest_msdump.core.dumps.base import DumpBuilder, Reader
 from pytest_msdump.core.dumps.dump_tree import (
     FIRST_FOLDERS,
@@ -24,11 +25,13 @@ from pytest_msdump.core.dumps.dump_tree import (
     place_of,
 )
 from pytest_msdump.core.dumps.file_names import (
+    PROTOBUF_SUFFIXES,
     AscendName,
     is_time,
     number,
     parse_ascend,
     parse_converted,
+    parse_converted_bin,
     parse_mindspore,
     parse_opdebug,
     parse_protobuf,
@@ -38,7 +41,8 @@ from pytest_msdump.core.dumps.file_names import (
     slice_number,
 )
 from pytest_msdump.core.dumps.listing import Folder, walk
-from pytest_msdump.core.dumps.reruns import Reruns, separate_tree_runs
+from pytest_msdump.core.dumps.npy import open_npy
+from pytest_msdump.core.dumps.reruns import Reruns, separate_runs, separate_tree_runs
 from pytest_msdump.core.dumps.sidefiles import MAPPING, originals_in
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.facts.dump_proto import DataType
@@ -127,7 +131,7 @@ def _is_hashed(name: str) -> bool:
 
 
 def _has_dumps(folder: Folder) -> bool:
-    if any(_is_certain(name) and parse_opdebug(name) is None for name in folder.files):
+    if any(parse_opdebug(name) is None for name in filter(_is_certain, folder.files)):
         return True
     return MAPPING in folder.files and any(map(_is_hashed, folder.files))
 
@@ -135,7 +139,7 @@ def _has_dumps(folder: Folder) -> bool:
 def _has_own_arrays(folder: Folder) -> bool:
     """Whether there are arrays of MindSpore other than those made of dumps that are still beside them."""
     runs = {run_of(parsed) for parsed in map(parse_ascend, folder.files) if parsed}
-    return any(parse_mindspore(name) and not _is_made_of(name, runs) for name in folder.files)
+    return any(not _is_made_of(name, runs) for name in filter(parse_mindspore, folder.files))
 
 
 def _is_made_of(name: str, runs: Container[tuple[object, ...]]) -> bool:
@@ -274,3 +278,118 @@ def _claimed(
     groups: int,
 ) -> TensorSpec:
     return TensorSpec(canonical(data_type.dtype), shape, memory_format, original_shape, groups)
+
+
+_RAW = ".bin"
+# What the tool leaves beside them.
+_UNTYPED_FILE = re.compile(r".+\.(?:l1buffer|space)\.[0-9]{1,9}\.bin", re.DOTALL)
+_SIDE_FILES = frozenset({MAPPING, "convert_failed_file_list.txt", "simple_op_mapping.csv"})
+
+
+class ConvertedReader(Reader):
+    """Arrays whose names are those of dump files and, behind, the tensor's number and maybe its shape; raw bytes, too.
+
+    They hold what the tool made of the tensor, whose memory format is unknown where the name does not have it. Names
+    that have it are those of MindSpore's own arrays, too: a directory with nothing but such is left to that reader.
+    """
+
+    name = "converted"
+    looks_for = "arrays made of Ascend dump files, OP_TYPE.OP.TASK[.STREAM].TIMESTAMP.output.K[.2x3x4].npy, or .bin"
+    precedence = 11
+
+    def recognises(self, root: Path) -> bool:
+        """Return whether a name below `root` has this form and no other."""
+        if not root.is_dir():
+            return False
+        names: list[str] = []
+        for folder in walk(root):
+            if place_of(root, folder.parts):
+                originals, _ = originals_in(root, folder)
+                names += [originals.get(name, name) for name in folder.files]
+        own = set(filter(_is_own, names))
+        return bool(own) and not any(parse_mindspore(name) for name in names if name not in own)
+
+    def index(self, root: Path) -> Dump:
+        """List the tensors of `root` by name; see `Reader.index`."""
+        builder = DumpBuilder(root, self.name)
+        for folder in walk(root):
+            place = place_of(root, folder.parts)
+            originals, notes = originals_in(root, folder)
+            builder.note(*notes)
+            unexplained = []
+            for name in folder.files:
+                original = originals.get(name, name)
+                parsed = (parse_converted(original) or parse_converted_bin(original)) if place else None
+                if place and parsed:
+                    dump = parsed.dump
+                    key = TensorKey(OpKey(dump.op, place.at, dump.op_type), parsed.io, parsed.slot)
+                    source = TensorSource(folder.below(root), name, dump.timestamp)
+                    builder.refs.append(TensorRef(key, parsed.spec, source, self.name))
+                elif name not in _SIDE_FILES and not parse_opdebug(name) and not _UNTYPED_FILE.fullmatch(name):
+                    unexplained.append(name)
+            builder.leave_out(folder, unexplained)
+        return builder.build(separate_tree_runs(root, builder.refs))
+
+    def open(self, ref: TensorRef) -> TensorView:
+        """Open a tensor lazily; see `Reader.open`."""
+        if ref.source.path.suffix == _RAW:
+            return open_flat(ref.source.path, ref.spec)
+        return open_npy(ref.source.path, ref.spec)
+
+
+def _is_own(name: str) -> bool:
+    if name.endswith(_RAW):
+        return parse_converted_bin(name) is not None
+    parsed = parse_converted(name)
+    # MindSpore's names have a stream, which those of older devices lack.
+    return parsed is not None and (parsed.memory_format is None or parse_mindspore(name) is None)
+
+
+# A folder of ``op.index.timestamp.pb`` (or ``.quant``) files: outputs of TensorFlow and Caffe as protobuf dumps.
+
+
+class ProtoFolderReader(Reader):
+    """Outputs of an original model in a flat folder, one in each file; the folder is iteration 0."""
+
+    name = "proto-folder"
+    looks_for = "a folder of OP.INDEX.TIMESTAMP.pb or .quant files"
+    precedence = 1
+
+    def recognises(self, root: Path) -> bool:
+        """Return whether `root`, or a file directly in it, has such a name."""
+        names = next(iter(walk(root))).files if root.is_dir() else (root.name,)
+        return any(map(parse_protobuf, names))
+
+    def index(self, root: Path) -> Dump:
+        """List the tensors of `root` by name; see `Reader.index`."""
+        builder = DumpBuilder(root, self.name)
+        if not root.is_dir():
+            return builder.build(Reruns(tuple(_refs_to([root], Coordinates(), self.name))))
+        paths: list[Path] = []
+        beside: list[str] = []
+        for folder in walk(root):
+            known = [] if folder.parts else [name for name in folder.files if parse_protobuf(name)]
+            paths += [root / name for name in known]
+            others = set(folder.files) - set(known)
+            beside += filter(parse_reference, (*others, *folder.closed))
+            builder.leave_out(folder, others)
+        if len({path.suffix for path in paths}) > 1:
+            builder.note(f"{' and '.join(PROTOBUF_SUFFIXES)} files in one folder: of two models? Give each its own")
+        if beside:
+            builder.note(
+                f"{len(beside)} .npy beside .pb or .quant, left out: give them a folder of their own; "
+                f"e.g. {min(beside)}"
+            )
+        return builder.build(separate_runs(_refs_to(paths, Coordinates(iteration=0, occurrence=0), self.name)))
+
+    def open(self, ref: TensorRef) -> TensorView:
+        """Open a tensor lazily; see `Reader.open`."""
+        return open_output(ref.source.path, ref.key.slot)
+
+
+def _refs_to(paths: Iterable[Path], at: Coordinates, reader: str) -> Iterable[TensorRef]:
+    for path in paths:
+        parsed = parse_protobuf(path.name)
+        if parsed:
+            key = TensorKey(OpKey(parsed.op, at), "output", parsed.slot)
+            yield TensorRef(key, TensorSpec(), TensorSource.of(path, parsed.timestamp), reader)

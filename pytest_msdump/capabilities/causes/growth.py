@@ -5,13 +5,121 @@ Operators may be any hashable values. Nothing here recurses, so a network may be
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite, sqrt
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-from pytest_msdump.capabilities.causes.network import Drift, NetworkNode, components, numbered
-from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.record import Check, Record
+
+
+class Drift(NamedTuple):
+    """The error of a tensor relative to its size, its limit (``None`` if unknown), and what rounding explains of it.
+
+    `fails_otherwise` says that the tensor is within this limit and fails by one of another metric. `base` is what
+    rounding alone does to the tensor, where a limits file knows.
+    """
+
+    error: float
+    limit: float | None = None
+    noise: float = 0.0
+    fails_otherwise: bool = False
+    base: float | None = None
+
+    @property
+    def share(self) -> float | None:
+        """The error over its limit."""
+        return None if self.limit is None else self.error / self.limit
+
+    @property
+    def score(self) -> float | None:
+        """The error over what rounding alone does."""
+        return None if not self.base else self.error / self.base
+
+
+Op = TypeVar("Op", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Feed(Generic[Op]):
+    """One input: the operator that produces it, and the status of this very tensor.
+
+    `status` is ``"passes"``, ``"fails"``, or ``None`` if it was not compared. `producer` is ``None`` if unknown.
+    `drift` is how far this tensor is apart, ``None`` if unknown. `is_inside` says that the operator is a module, and
+    that the producer ran inside of it.
+    """
+
+    producer: Op | None
+    status: str | None = None
+    drift: Drift | None = None
+    is_inside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkNode(Generic[Op]):
+    """One operator.
+
+    `status` is ``"fails"`` or ``"passes"`` if it was compared. Otherwise: ``"part"``, the other side has it as part of
+    the operator that follows; ``"forwards"``, it hands its input on; ``"given"``, a weight or an input of the network;
+    ``"unseen"``, nothing is known of it, so it may be the cause. `feeds` is ``None`` if its inputs are unknown.
+    `drift` is the largest of its outputs, ``None`` if unknown.
+    """
+
+    status: str
+    feeds: Sequence[Feed[Op]] | None = ()
+    drift: Drift | None = None
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether it has a verdict."""
+        return self.status in ("fails", "passes")
+
+
+def numbered(nodes: Mapping[Op, NetworkNode[Op]]) -> dict[Op, NetworkNode[Op]]:
+    """Return the operators with those that feed them and are not among them, of which nothing is known."""
+    producers = (feed.producer for node in nodes.values() for feed in node.feeds or ())
+    unseen: dict[Op, NetworkNode[Op]] = {
+        one: NetworkNode("unseen", None) for one in producers if one is not None and one not in nodes
+    }
+    return {**nodes, **unseen}
+
+
+def components(producers: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Yield the strongly connected components of a graph, each ascending, after all that feed it.
+
+    References
+    ----------
+    R. Tarjan, "Depth-first search and linear graph algorithms", SIAM Journal on Computing 1 (1972).
+
+    >>> list(components([[1], [2], [1], [0]]))
+    [[1, 2], [0], [3]]
+    """
+    reached: dict[int, int] = {}
+    low: dict[int, int] = {}
+    open_: dict[int, None] = {}
+    for start in range(len(producers)):
+        path = [] if start in reached else [(start, iter(producers[start]))]
+        while path:
+            member, rest = path[-1]
+            if member not in reached:
+                reached[member] = low[member] = len(reached)
+                open_[member] = None
+            for producer in rest:
+                if producer not in reached:
+                    path.append((producer, iter(producers[producer])))
+                    break
+                if producer in open_:
+                    low[member] = min(low[member], reached[producer])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[member])
+                if low[member] == reached[member]:
+                    circle = [open_.popitem()[0]]
+                    while circle[-1] != member:
+                        circle.append(open_.popitem()[0])
+                    yield sorted(circle)
+
 
 # An operator stands out when it makes the error this many times larger.
 JUMP = 5.0
@@ -28,8 +136,6 @@ _MOST_FEEDS = 8
 
 _RATIOS = ("golden_rmse_ratio", "golden_normal_rmse_ratio")
 _DISTANCE, _COSINE = "relative_euclidean_distance", "cosine_similarity"
-
-Op = TypeVar("Op", bound=Hashable)
 
 
 def drift_of(record: Record) -> Drift | None:
@@ -244,16 +350,16 @@ def _distance(record: Record) -> Drift | None:
     value = record.judged_value(_DISTANCE)
     if not isinstance(value, (int, float)) or not isfinite(value):
         return None
+    check = _check(record, _DISTANCE)
     # What rounding does to the distance, if its limit is a limits file's.
-    bases = [check.base for check in record.checks if check.metric == _DISTANCE and check.level == "fail"]
-    limit, base = _limit(record, _DISTANCE) or None, bases[0] if bases else None
+    limit, base = _bound(check) or None, check.base if check else None
     # Harmless runs reach any score that is within the limit.
     noise = limit if base and limit else _NOISE.get(record.judged_as, 0.0)
     return Drift(float(value), limit, noise, base=base)
 
 
 def _angle(record: Record) -> Drift | None:
-    value, limit = record.judged_value(_COSINE), _limit(record, _COSINE)
+    value, limit = record.judged_value(_COSINE), _bound(_check(record, _COSINE))
     if not isinstance(value, (int, float)) or not isfinite(value) or limit is None:
         return None
     error, bound = (sqrt(max(2 * (1 - cosine), 0)) for cosine in (value, limit))
@@ -262,18 +368,25 @@ def _angle(record: Record) -> Drift | None:
 
 def _against_golden(record: Record, distance: Drift | None) -> Drift | None:
     """Return the distance with the limit that a ratio of errors against golden sets; one run's error is rounding."""
-    for metric in _RATIOS:
-        if (limit := _limit(record, metric)) and distance and distance.error:
-            value = record.judged_value(metric)
+    if distance is None or not distance.error:
+        return None
+    for check in record.checks:
+        if check.metric in _RATIOS and check.level == "fail" and (limit := _bound(check)):
+            value = record.judged_value(check.metric)
             if isinstance(value, (int, float)) and value > 0:
                 rounding = distance.error / value
                 return Drift(distance.error, rounding * limit, rounding)
     return None
 
 
-def _limit(record: Record, metric: str) -> float | None:
-    """Return the limit beyond which a metric fails; one that leaves no room is none."""
+def _check(record: Record, metric: str) -> Check | None:
+    """Return how a metric met the limit beyond which it fails."""
     for check in record.checks:
         if check.metric == metric and check.level == "fail":
-            return check.limit if check.limit is not None and isfinite(check.limit) else None
+            return check
     return None
+
+
+def _bound(check: Check | None) -> float | None:
+    """Return the bound of a limit; one that leaves no room is none."""
+    return None if check is None or check.limit is None or not isfinite(check.limit) else check.limit

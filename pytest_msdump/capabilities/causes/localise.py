@@ -13,11 +13,24 @@ from functools import cached_property
 from math import inf
 
 from pytest_msdump.capabilities.causes.edges import BY_ORDER, OperatorRun, PairGroup, groups, link_iterations
-from pytest_msdump.capabilities.causes.growth import JUMP, Grown, drift_of, growth_by_graph, growth_by_order
-from pytest_msdump.capabilities.causes.network import Drift, NetworkNode
+from pytest_msdump.capabilities.causes.growth import (
+    JUMP,
+    Drift,
+    Grown,
+    NetworkNode,
+    drift_of,
+    growth_by_graph,
+    growth_by_order,
+)
 from pytest_msdump.capabilities.causes.operator_status import TensorStatus, operator_nodes
-from pytest_msdump.capabilities.causes.reasons import reason_text
-from pytest_msdump.capabilities.causes.roles import MOST_LISTED, Role, roles_by_graph, roles_by_order, roles_by_replay
+from pytest_msdump.capabilities.causes.roles import (
+    MOST_LISTED,
+    Role,
+    reason_text,
+    roles_by_graph,
+    roles_by_order,
+    roles_by_replay,
+)
 from pytest_msdump.core.compare.comparing import comparer_of
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.facts.operators import COLLECTIVE_FRAGMENTS, PASSING_TYPES
@@ -344,7 +357,7 @@ def _take_back_doubtful_causes(parts: Iterable[_Part]) -> None:
         for run in failing:
             if part.inputs_of(run) == {"passes"}:
                 # A collective's other inputs are those of the other ranks.
-                peers = (other for other in parts if replace(other.group.at, rank=rank) == part.group.at)
+                peers = (other for other in parts if other.group.at._replace(rank=rank) == part.group.at)
                 if part.reads_other_ranks(run) and any("fails" in other.inputs_of(run) for other in peers):
                     part.roles[run] = Role("unknown", why="ranks")
             elif part.follows_failing_pass(run) or (rank in failing_before and part.may_inherit_from_before(run)):

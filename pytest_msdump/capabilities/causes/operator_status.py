@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import reduce
 
 from pytest_msdump.capabilities.causes.edges import Input, OperatorRun, PairGroup
-from pytest_msdump.capabilities.causes.growth import drift_of
-from pytest_msdump.capabilities.causes.network import Drift, Feed, NetworkNode
+from pytest_msdump.capabilities.causes.growth import Drift, Feed, NetworkNode, drift_of
 from pytest_msdump.core.facts.operators import UNDUMPED_TYPES, VIEW_TYPES, WRITTEN_INPUTS
 from pytest_msdump.core.matching.kinds import weight_name
 from pytest_msdump.core.matching.not_dumped import NOT_DUMPED
@@ -239,9 +238,10 @@ def _fails(group: PairGroup, status: TensorStatus, parameter: str) -> bool:
 
 def _own_inputs(group: PairGroup, status: TensorStatus, run: OperatorRun) -> dict[int, Feed[OperatorRun] | None]:
     """Return an operator's own inputs by slot, without those that it writes to; ``None`` if not compared."""
-    op = group.op_of(run)
+    inputs = [ref.key for ref in group.refs_of(run) if ref.key.io == "input"]
+    op = group.op_of(run) if inputs else None
     written = WRITTEN_INPUTS.get(op.op_type or "", frozenset()) if op is not None else frozenset()
-    keys = [ref.key for ref in group.refs_of(run) if ref.key.io == "input" and ref.key.slot not in written]
+    keys = [key for key in inputs if key.slot not in written]
     known = {key: status.of(key) for key in keys}
     return {key.slot: Feed(None, known[key], status.drift_of(key)) if known[key] else None for key in keys}
 

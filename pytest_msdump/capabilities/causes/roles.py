@@ -8,13 +8,90 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from math import inf
+from typing import Any, Generic, TypeVar
 
-from pytest_msdump.capabilities.causes.growth import Grown, growth_by_graph, growth_by_order
-from pytest_msdump.capabilities.causes.network import NetworkNode, components, numbered
-from pytest_msdump.capabilities.causes.reasons import reason_text
-from pytest_msdump.core.model.record import Record, RoleReason
+from pytest_msdump.capabilities.causes.growth import (
+    Grown,
+    NetworkNode,
+    components,
+    growth_by_graph,
+    growth_by_order,
+    numbered,
+)
+from pytest_msdump.core.escape import terminal_text
+from pytest_msdump.core.model.describe import number
+from pytest_msdump.core.model.record import ErrorGrowth, Record, RoleReason, Suspect
 from pytest_msdump.core.model.tensor import Coordinates
+from pytest_msdump.core.text import ENGLISH, Phrases
+
+_MOST_NAMED = 4
+_DIGITS = 3
+# Reasons that stand alone; others say what else may be behind it.
+_OF_CAUSES = ("first", "passing", "grew", "jump")
+
+
+def reason_of(record: Record, say: Phrases) -> str:
+    """Return why a failing record has its role; a record of another version may only have the English sentence."""
+    why = record.role_why
+    if why is None or not say.knows(f"why_{why.why}") or (say == ENGLISH and record.role_reason):
+        return terminal_text(record.role_reason)
+    return terminal_text(reason_text(why, say))
+
+
+def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
+    """Return a reason as a sentence.
+
+    >>> reason_text(RoleReason("unseen", (Suspect("conv3", "not dumped"),)))
+    'not all of its inputs were compared: conv3 (not dumped)'
+    >>> reason_text(RoleReason("grew", growth=ErrorGrowth(0.25, 10.5, 1, 42.0, "bn2")))
+    'an input of it, or an operator before it, fails, too; its error grew × 42, from 0.25 to 10.5 of its limit'
+    """
+    suspects = say.named((_suspect_text(one, say) for one in why.suspects), _MOST_NAMED)
+    grown = _numbers(why.growth, say)
+    text = say(f"why_{why.why}", suspects=suspects, **grown)
+    parts = [text]
+    if why.why in _OF_CAUSES and why.growth is not None:
+        if why.growth.start > 0:
+            parts.append(say("grown", **grown))
+        elif why.why != "passing":
+            parts.append(say("grown_from_equal", **grown))
+    parts += [say("left_out", names=say.named(why.left_out, _MOST_NAMED))] if why.left_out else []
+    if why.why not in _OF_CAUSES:
+        return say.joined(parts, "between_clauses")
+    parts += [say("or_before", suspects=suspects)] if suspects else []
+    parts += [say("given_unseen", names=say.named(why.given, _MOST_NAMED))] if why.given else []
+    parts += [say("given_before", names=say.named(why.before, _MOST_NAMED))] if why.before else []
+    return say.joined(parts, "between_clauses")
+
+
+def _numbers(growth: ErrorGrowth | None, say: Phrases) -> dict[str, Any]:
+    if growth is None:
+        return {"start": "?", "end": "?", "step": "?", "at": "?", "n": 0}
+    shown = {name: number(getattr(growth, name), _DIGITS) for name in ("start", "end")}
+    return {**shown, "step": step_text(growth.step, say), "at": growth.at, "n": growth.operators}
+
+
+def step_text(factor: float, say: Phrases = ENGLISH) -> str:
+    """Return by how much an error grew, with three digits.
+
+    >>> step_text(28.3018), step_text(290237.0), step_text(float("inf"))
+    ('× 28.3', '× 290000', 'from 0')
+    """
+    if factor == inf:
+        return say("step_from_equal")
+    short = float(f"{factor:.{_DIGITS}g}")
+    return say("step_times", factor=number(int(short) if 100 <= short < 1e6 else factor, _DIGITS))
+
+
+def _suspect_text(suspect: Suspect, say: Phrases) -> str:
+    operator, state, before = suspect
+    code = f"state_{state.replace(' ', '_')}"
+    name = operator
+    if before is not None:
+        name = say("operators_before" if before else "operations_before", n=before, operator=operator)
+    return say("in_brackets", text=name, aside=say(code) if say.knows(code) else state)
+
 
 MOST_LISTED = 8
 
@@ -257,9 +334,9 @@ class _Frontier(Generic[Op]):
             heads |= self._above[member].heads
         two = sorted(heads)[:2]
         for member in circle:
-            for number in self._producers[member]:
-                if self._nodes[number].status != "fails" and len(self._above[number].heads) < 2:
-                    self._above[number].heads.update(two)
+            for producer in self._producers[member]:
+                if self._nodes[producer].status != "fails" and len(self._above[producer].heads) < 2:
+                    self._above[producer].heads.update(two)
             if self._nodes[member].status != "fails":
                 self._above[member].heads.update(two)
 
@@ -267,9 +344,9 @@ class _Frontier(Generic[Op]):
         """Take back a cause that has a part above it in common with another failure."""
         shared: tuple[int, ...] = ()
         for member in circle:
-            for number in self._producers[member]:
-                if self._nodes[number].status != "fails":
-                    shared = _first((*shared, *self._above[number].shared))
+            for producer in self._producers[member]:
+                if self._nodes[producer].status != "fails":
+                    shared = _first((*shared, *self._above[producer].shared))
             if self._nodes[member].status == "part" and len(self._above[member].heads) > 1:
                 shared = _first((*shared, member))
         for member in circle:
@@ -304,21 +381,21 @@ def roles_by_replay(records: Mapping[int, Record], edges: Iterable[tuple[int, in
     above: dict[int, tuple[str, ...]] = {}
     before: defaultdict[Coordinates, list[str]] = defaultdict(list)
     right = {record.left.address for record in records.values() if _outcome(record) == "pass"}
-    for number in by_order:
-        record = records[number]
+    for place in by_order:
+        record = records[place]
         order, outcome, seen = record.order, _outcome(record), before[record.left.at.part]
         fed = [one for producer in sorted(feeds[order]) for one in above.get(producer, ())]
         origins = tuple(dict.fromkeys(fed if feeds[order] else seen))[:MOST_LISTED]
         begins = outcome == "fail" or (outcome == "" and record.fails and record.role in ("cause", "unknown"))
         if outcome == "fail":
-            decided[number] = _with_role(record, "cause", (), "local")
+            decided[place] = _with_role(record, "cause", (), "local")
         elif record.fails and outcome == "pass":
             name = "inherited" if origins else "accumulated"
-            decided[number] = _with_role(record, name, origins, f"local_{name}")
+            decided[place] = _with_role(record, name, origins, f"local_{name}")
         elif record.fails and record.role == "inherited" and right.intersection(record.causes):
-            decided[number] = replace(record, causes=origins)
+            decided[place] = replace(record, causes=origins)
         elif outcome == "pass" and record.role is not None:
-            decided[number] = record.without_role()
+            decided[place] = record.without_role()
         if begins:
             seen.append(record.left.address)
         own = (record.left.address,) if begins else tuple(fed) if feeds else origins

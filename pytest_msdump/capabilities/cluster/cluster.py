@@ -14,14 +14,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_msdump.capabilities.cache.program_version import (
-    Stamp,
-    bytes_to_read,
-    differences,
-    files_of,
-    stamp,
-    state_of,
-)
+from pytest_msdump.capabilities.cache.cache import Stamp, bytes_to_read, differences, files_of, stamp, state_of
 from pytest_msdump.core.compare.comparing import Comparer, comparer_of
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.errors import ConfigError
@@ -331,7 +324,7 @@ def _question(folders: tuple[str, ...]) -> Callable[[], dict[str, Any]]:
         import os
 
         try:
-            stamp = importlib.import_module("pytest_msdump.capabilities.cache.program_version").stamp()
+            stamp = importlib.import_module("pytest_msdump.capabilities.cache.cache").stamp()
         except Exception as error:
             try:
                 found = f"has pytest-msdump {importlib.metadata.version('pytest-msdump')}, which cannot do this"

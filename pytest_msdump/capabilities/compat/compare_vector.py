@@ -1,8 +1,6 @@
 """``python -m pytest_msdump.compat.compare_vector -l LEFT -r RIGHT … -o PATH``: the older script's command line.
 
-References
-----------
-Ascend "Accuracy Comparison Tool", vector comparison, the script ``compare_vector.pyc``.
+References: Ascend "Accuracy Comparison Tool", vector comparison, the script ``compare_vector.pyc``.
 """
 
 from __future__ import annotations
@@ -13,15 +11,18 @@ from functools import partial
 from pathlib import Path
 
 from pytest_msdump.capabilities.compat.arguments import (
+    OLDER_FLAGS,
     ONE_FILE_EACH,
     Flag,
     Grammar,
+    check_older,
     new_spelling,
+    new_words,
+    run_older,
     run_program,
     say,
     vendor_suite,
 )
-from pytest_msdump.capabilities.compat.single_operator import OLDER_FLAGS, check_older, new_words, run_older
 from pytest_msdump.cli.gate import gate, nine_columns_writer
 from pytest_msdump.cli.output import table_file
 from pytest_msdump.core.compare.planning import plan

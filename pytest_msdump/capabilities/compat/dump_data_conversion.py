@@ -1,22 +1,18 @@
 """``python -m pytest_msdump.compat.dump_data_conversion -type KIND -target dump|numpy -i PATH -o DIR``.
 
-References
-----------
-Ascend "Accuracy Comparison Tool", "How Do I Convert an .npy File into a Dump File?", the script
+References: Ascend "Accuracy Comparison Tool", "How Do I Convert an .npy File into a Dump File?", the script
 ``dump_data_conversion.pyc``.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from pytest_msdump.capabilities.compat.arguments import Flag, Grammar, run_program, say
+from pytest_msdump.capabilities.compat.arguments import Flag, Grammar, run_msdump, run_program
 from pytest_msdump.capabilities.convert import command as convert
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.core.escape import shell_line
 
 _PROGRAM = "dump_data_conversion"
 _ARRAY = ".npy"
@@ -46,15 +42,8 @@ def _run(words: Sequence[str]) -> int:
     source, out = arguments.values["source"], arguments.values["out"]
     if Path(source).is_file() and (Path(source).suffix == _ARRAY) != (target == "dump"):
         raise ConfigError(f"-i {source}: -target dump reads {_ARRAY} files, -target numpy dump files")
-    parser = argparse.ArgumentParser()
-    convert.add_arguments(parser)
-    more = ["--to", "dump", "--kind", kind] if target == "dump" else []
-    # A path may begin with a dash.
-    parsed = parser.parse_args(["SRC", f"--out={out}", *more])
-    parsed.sources = [source]
-    code = convert.run(parsed)
-    say(_PROGRAM, f"the same as: {shell_line(['msdump', 'convert', source, '--out', out, *more])}")
-    return code
+    more = [("--to", "dump"), ("--kind", kind)] if target == "dump" else []
+    return run_msdump(_PROGRAM, convert, "convert", [source], [("--out", out), *more])
 
 
 main = partial(run_program, _PROGRAM, _run)

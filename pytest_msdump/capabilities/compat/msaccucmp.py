@@ -1,8 +1,6 @@
 """``python -m pytest_msdump.compat.msaccucmp compare -m LEFT -g RIGHT …``, and further commands: the newer script's.
 
-References
-----------
-Ascend "Accuracy Comparison Tool", ``msaccucmp.py compare``, release 26.2.0; batch comparison:
+References: Ascend "Accuracy Comparison Tool", ``msaccucmp.py compare``, release 26.2.0; batch comparison:
 ``dump_path/time/device_id/model_name/model_id/dump_step/``.
 """
 
@@ -17,17 +15,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_msdump.capabilities.compat.arguments import (
+    NEWER_FLAGS,
     ONE_FILE_EACH,
     Arguments,
     Flag,
     Grammar,
+    check_newer,
     chosen_algorithms,
     chosen_groups,
     narrowed,
     new_file,
     new_spelling,
+    new_words,
     output_folder,
     passed_arguments,
+    run_newer,
     run_program,
     say,
     vendor_suite,
@@ -35,7 +37,6 @@ from pytest_msdump.capabilities.compat.arguments import (
 )
 from pytest_msdump.capabilities.compat.msaccucmp_commands import COMMANDS
 from pytest_msdump.capabilities.compat.mscmp_advisor import advice
-from pytest_msdump.capabilities.compat.single_operator import NEWER_FLAGS, check_newer, new_words, run_newer
 from pytest_msdump.capabilities.graphs.ge_model import named_graphs
 from pytest_msdump.capabilities.overflow.device import with_overflow
 from pytest_msdump.capabilities.vendor_tables.table import Columns, columns_for, vendor_table

@@ -1,23 +1,20 @@
 """The commands of ``python -m pytest_msdump.compat.msaccucmp`` beside ``compare``: convert, file_compare, overflow.
 
-References
-----------
-Ascend "Accuracy Comparison Tool", ``msaccucmp.py``, release 26.2.0. ``file_compare`` writes ``file_result_TIME.txt``
-with a line ``Algorithm: value`` for each.
+References: Ascend "Accuracy Comparison Tool", ``msaccucmp.py``, release 26.2.0. ``file_compare`` writes
+``file_result_TIME.txt`` with a line ``Algorithm: value`` for each.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_msdump.capabilities.compat.arguments import (
-    Arguments,
     Flag,
     Grammar,
     new_file,
     output_folder,
+    run_msdump,
     say,
     vendor_suite,
     write_text,
@@ -84,13 +81,6 @@ def run_convert(program: str, words: Sequence[str]) -> int:
     arguments = CONVERT.parse(words)
     if "version" in arguments:
         say(program, "-v changes nothing: dump files say what they are")
-    options = _options(program, arguments)
-    code = convert.run(argparse.Namespace(**options, msdump_allow_incomplete=None, quiet=False))
-    say(program, f"the same as: {shell_line(_convert_words(options))}")
-    return code
-
-
-def _options(program: str, arguments: Arguments) -> dict[str, object]:
     dump = arguments.values["dump"]
     sources = [dump] if Path(dump).exists() else [part for part in dump.split(",") if part] or [dump]
     kind = arguments.get("type") or "npy"
@@ -102,43 +92,16 @@ def _options(program: str, arguments: Arguments) -> dict[str, object]:
     for name, flag in _ONE_FILE.items():
         if name in arguments and not one_file:
             say(program, f"{flag} is left out: it is for one file, and {dump} is more")
-    return {
-        "sources": sources,
-        "out": arguments.get("out") or ".",
-        "to": kind,
-        "memory_format": arguments.get("format"),
-        "from_format": None,
-        "shape": arguments.get("shape") if one_file else None,
-        "select": _selected(arguments) if one_file else [],
-        "io": "all",
-        "code": arguments.get("custom"),
-        "jobs": None,
-    }
-
-
-def _selected(arguments: Arguments) -> list[str]:
-    globs = []
-    for name in ("output", "input"):
-        number = arguments.get(name)
-        if number is None:
-            continue
-        if not (number.isascii() and number.isdigit() and len(number) < 10):
-            raise ConfigError(f"{_ONE_FILE[name]} {number}: give the number of a tensor, from 0")
-        globs.append(f"*:{name}:{int(number)}")
-    return globs
-
-
-def _convert_words(options: dict[str, object]) -> list[str]:
-    sources, globs = options["sources"], options["select"]
-    words = ["msdump", "convert", *(sources if isinstance(sources, list) else []), "--out", str(options["out"])]
-    if options["to"] != "npy":
-        words += ["--to", str(options["to"])]
-    for name in ("memory_format", "shape", "code"):
-        if options[name] is not None:
-            words += [f"--{name.replace('_', '-')}", str(options[name])]
-    for glob in globs if isinstance(globs, list) else []:
-        words += ["--select", glob]
-    return words
+    options = [("--out", arguments.get("out") or "."), *([("--to", kind)] if kind != "npy" else [])]
+    for flag, name in (("--memory-format", "format"), ("--shape", "shape"), ("--code", "custom")):
+        if (value := arguments.get(name)) is not None and (one_file or name != "shape"):
+            options.append((flag, value))
+    for name in ("output", "input") if one_file else ():
+        if (number := arguments.get(name)) is not None:
+            if not (number.isascii() and number.isdigit() and len(number) < 10):
+                raise ConfigError(f"{_ONE_FILE[name]} {number}: give the number of a tensor, from 0")
+            options.append(("--select", f"*:{name}:{int(number)}"))
+    return run_msdump(program, convert, "convert", sources, options)
 
 
 def run_file_compare(program: str, words: Sequence[str]) -> int:
@@ -172,10 +135,7 @@ def run_overflow(program: str, words: Sequence[str]) -> int:
     dump, out, first = arguments.values["dump"], arguments.values["out"], arguments.get("first") or "1"
     if not (first.isascii() and first.isdigit() and len(first) < 10):
         raise ConfigError(f"-n {first}: give a number from 1 to 5")
-    options = {"directory": dump, "dump": None, "out": out, "first": int(first)}
-    code = overflow.run(argparse.Namespace(**options, msdump_allow_incomplete=None, quiet=False))
-    say(program, f"the same as: {shell_line(['msdump', 'overflow', dump, '--out', out, '-n', first])}")
-    return code
+    return run_msdump(program, overflow, "overflow", [dump], [("--out", out), ("-n", first)])
 
 
 # By name: the options of a command, and what runs it.

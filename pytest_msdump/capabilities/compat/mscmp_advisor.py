@@ -1,8 +1,6 @@
 """``python -m pytest_msdump.compat.mscmp_advisor -i RESULT.csv -o DIR``: advice on a table that is there already.
 
-References
-----------
-Ascend "Accuracy Comparison Tool", expert advice, the script ``mscmp_advisor.py``.
+References: Ascend "Accuracy Comparison Tool", expert advice, the script ``mscmp_advisor.py``.
 """
 
 from __future__ import annotations

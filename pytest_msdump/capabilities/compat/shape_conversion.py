@@ -1,8 +1,7 @@
 """``python -m pytest_msdump.compat.shape_conversion -i FILE -format FORMAT -o DIR …``: the older script's command line.
 
-References
-----------
-Ascend "Accuracy Comparison Tool", "How Do I Convert the Format of a Dump File?", the script ``shape_conversion.pyc``.
+References: Ascend "Accuracy Comparison Tool", "How Do I Convert the Format of a Dump File?", the script
+``shape_conversion.pyc``.
 """
 
 from __future__ import annotations

@@ -10,23 +10,21 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.capabilities.config.finding import (
-    REFUSED,
-    WARNING,
-    ConfigFinding,
-    Setting,
-    kernel_findings,
-    refused,
-    warning,
-)
 from pytest_msdump.capabilities.config.keys import (
     ACL_KEYS,
     ACL_MODEL_KEYS,
     CATEGORIES,
     DEVICE_CATEGORIES,
     DUMP_KEYS,
+    REFUSED,
     SUNK,
+    WARNING,
+    ConfigFinding,
     ConfigKey,
+    Setting,
+    kernel_findings,
+    refused,
+    warning,
 )
 from pytest_msdump.core.errors import ConfigError, nearest_name
 from pytest_msdump.core.text import Message, Parameter, plain_text

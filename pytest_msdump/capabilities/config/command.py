@@ -11,15 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.capabilities.config.check import check_config, counts, is_acl, unknown
-from pytest_msdump.capabilities.config.finding import (
+from pytest_msdump.capabilities.config.keys import (
+    ACL_KEYS,
+    ACL_MODEL_KEYS,
+    DUMP_KEYS,
+    MODES,
     REFUSED,
+    SUNK,
     ConfigFinding,
+    ConfigKey,
     Setting,
     checked_mode,
     setting_of,
     would_dump,
 )
-from pytest_msdump.capabilities.config.keys import ACL_KEYS, ACL_MODEL_KEYS, DUMP_KEYS, MODES, SUNK, ConfigKey
 from pytest_msdump.capabilities.graphs.execution_order import order_files, read_order
 from pytest_msdump.capabilities.graphs.ge_model import read_model
 from pytest_msdump.capabilities.graphs.graph_files import read_graph

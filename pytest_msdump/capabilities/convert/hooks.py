@@ -14,7 +14,7 @@ COMMANDS = {
         "config",
     ),
     "rename": (
-        "pytest_msdump.capabilities.convert.rename_command",
+        "pytest_msdump.capabilities.convert.renaming",
         "rename .npy files to OP.SLOT.TIME.npy",
         "prototxt",
     ),

@@ -1,8 +1,6 @@
 """Write the tensors of any dump as a tree of msprobe, in the form that it has for MindSpore: npy files and JSON.
 
-References
-----------
-mindstudio-probe 26.2.0, ``core/dump/data_dump``; names and JSON as `dumps.msprobe_json` reads them.
+References: mindstudio-probe 26.2.0, ``core/dump/data_dump``; names and JSON as `dumps.msprobe_json` reads them.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.capabilities.msprobe.dump_json import parse_call
+from pytest_msdump.capabilities.msprobe.reader import parse_call
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.dumps.array_writer import write_view
 from pytest_msdump.core.errors import ConfigError, MsdumpError

@@ -29,9 +29,9 @@ from pytest_msdump.capabilities.diagnosis.claim import (
     fit,
     is_beyond_chance,
 )
-from pytest_msdump.capabilities.diagnosis.kinds import CONFIDENCES, DEFAULTS, DIAGNOSES
 from pytest_msdump.capabilities.diagnosis.moved import of_neighbours, of_other_orders, of_padding
 from pytest_msdump.capabilities.diagnosis.pointwise import PointwiseClaim, of_mapped_values, of_rounding
+from pytest_msdump.capabilities.diagnosis.text import CONFIDENCES, DEFAULTS, DIAGNOSES
 from pytest_msdump.capabilities.diagnosis.values import constant, of_border, one_slice, permuted, unrelated
 from pytest_msdump.core.compare.align import OpenedPair
 from pytest_msdump.core.errors import MsdumpError

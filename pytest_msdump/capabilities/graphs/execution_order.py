@@ -1,8 +1,7 @@
 """The order in which a graph's operators ran, and their true names, from ``ms_execution_order_graph_<N>.csv``.
 
-References
-----------
-MindSpore "Dump" documentation, releases 1.5 to 2.10: a header line, then one full name with scope a line, unquoted.
+References: MindSpore "Dump" documentation, releases 1.5 to 2.10: a header line, then one full name with scope a line,
+unquoted.
 """
 
 from __future__ import annotations
@@ -50,14 +49,9 @@ def side_folders(root: Path, name: str) -> Iterator[tuple[Coordinates, Path]]:
         if of_rank:
             yield Coordinates(rank=int(of_rank["rank"])), root / entry / name
         if not rank:
-            yield from _of_net(entry, root / entry, name)
-
-
-def _of_net(net: str, folder: Path, name: str) -> Iterator[tuple[Coordinates, Path]]:
-    for entry in folders_in(folder):
-        device = _DEVICE.fullmatch(entry)
-        if device:
-            yield Coordinates(rank=int(device["rank"]), net=net), folder / entry / name
+            for inner in folders_in(root / entry):
+                if device := _DEVICE.fullmatch(inner):
+                    yield Coordinates(rank=int(device["rank"]), net=entry), root / entry / inner / name
 
 
 # -- Execution orders of MindSpore -----------------------------------------------------------------------------------
@@ -78,7 +72,7 @@ def find_orders(root: Path) -> Mapping[GraphId, Path]:
         for name in names_in(folder):
             match = _FILE.fullmatch(name)
             if match and (folder / name).exists():
-                found.setdefault(replace(at, graph=int(match[1])), folder / name)
+                found.setdefault(at._replace(graph=int(match[1])), folder / name)
     return found
 
 
@@ -214,8 +208,8 @@ def _named(ref: TensorRef, order: _Order) -> TensorRef:
     true_names = order.true_names.get(ref.key.op.name, frozenset())
     if not _is_named(ref, order) or len(true_names) != 1:
         return ref
-    op = replace(ref.key.op, true_name=next(iter(true_names)))
-    return replace(ref, key=replace(ref.key, op=op))
+    op = ref.key.op._replace(true_name=next(iter(true_names)))
+    return replace(ref, key=ref.key._replace(op=op))
 
 
 def _collisions(members: Iterable[TensorRef], order: _Order) -> Iterator[str]:
@@ -295,7 +289,7 @@ def find_irs(root: Path) -> Mapping[Coordinates, Path]:
             match = GRAPH_NAME.fullmatch(name)
             if match:
                 # `.ir` comes before `.pb`.
-                found.setdefault(replace(at, graph=int(match["graph"])), folder / name)
+                found.setdefault(at._replace(graph=int(match["graph"])), folder / name)
     return found
 
 

@@ -102,11 +102,6 @@ def whole(value: Any, place: str) -> int:
     raise ConfigError(f"{place} is {shown(value)}, and must be a whole number of 64 bits")
 
 
-def wholes(values: Iterable[Any], place: str) -> tuple[int, ...]:
-    """Read whole numbers as `whole` does each."""
-    return tuple([whole(value, place) for value in values])
-
-
 def shown(value: object) -> str:
     """Write a value into a message, cut where it is long."""
     text = json.dumps(value, ensure_ascii=False)
@@ -301,7 +296,8 @@ def _output(entry: Any, own_name: str, position: int) -> OriginOutput:
         attributes = _attributes(checked(entry, dict, "", "it"), _OF_OUTPUTS)
         shape = None
         if _GE_SHAPE in attributes:
-            shape = wholes(_list(attributes[_GE_SHAPE], f": {_GE_SHAPE}", "i"), f": {_GE_SHAPE}")
+            place = f": {_GE_SHAPE}"
+            shape = tuple([whole(value, place) for value in _list(attributes[_GE_SHAPE], place, "i")])
         memory_format = _text(attributes, _ORIGIN_FORMAT), _text(attributes, _GE_FORMAT)
         index = whole(attributes.get(_ORIGIN_INDEX, {}).get("i", position), f": {_ORIGIN_INDEX}")
         if index < 0:

@@ -10,8 +10,7 @@ from typing import Any
 
 from pytest_msdump.capabilities.graphs.execution_order import GRAPH_NAME
 from pytest_msdump.capabilities.graphs.ge_model import READ_ATTRIBUTES, is_of_type, model_graph, parse_model
-from pytest_msdump.capabilities.graphs.ir import parse_ir
-from pytest_msdump.capabilities.graphs.ir_types import dtype_name
+from pytest_msdump.capabilities.graphs.ir import dtype_name, parse_ir
 from pytest_msdump.capabilities.graphs.ms_pb import parse_pb
 from pytest_msdump.capabilities.graphs.text_proto import Schema, parse_text
 from pytest_msdump.core.errors import ConfigError

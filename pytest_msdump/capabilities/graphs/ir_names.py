@@ -1,9 +1,7 @@
 """True names, places, lines of the program and shapes of a dump's operators, from the graphs of the run.
 
-References
-----------
-MindSpore 2.10: numbers at the end of names (``-op1``) may differ between a graph and the files of its tensors, those of
-convolution gradients for one; names and shapes on the host are the graph's.
+References: MindSpore 2.10: numbers at the end of names (``-op1``) may differ between a graph and the files of its
+tensors, those of convolution gradients for one; names and shapes on the host are the graph's.
 """
 
 from __future__ import annotations
@@ -48,7 +46,10 @@ def with_ir(
     notes: Iterable[str] = (),
 ) -> Dump:
     """Complete the tensors of a dump by the graphs of the run, and sort them again."""
-    matcher = _GraphMatcher(graphs, orders or {}, is_by_text=_numbers_by_text(dump))
+    run = dict(dump.labels)
+    # The files of such a run are known to be numbered by the order of the graph's text.
+    is_by_text = run.get("device_target") == "CPU" and run.get("ms_version", "").startswith("2.10.")
+    matcher = _GraphMatcher(graphs, orders or {}, is_by_text=is_by_text)
     refs = matcher.completed(dump.refs)
     sentences = (*dump.notes, *notes, *(note for _, graph in graphs for note in graph.notes), *matcher.sentences())
     # After the sentences, which are about the compared tensors only.
@@ -134,14 +135,14 @@ class _GraphFacts(NamedTuple):
         op = ref.key.op
         if op.op_type == PARAMETER:
             name = op.true_name or self.parameters.get(op.name)
-            return replace(ref, key=replace(ref.key, op=replace(op, true_name=name))) if name else ref
+            return replace(ref, key=ref.key._replace(op=op._replace(true_name=name))) if name else ref
         known = self.operators.get((op.name, op.op_type))
         if known is None:
             return ref
         operator = known.operator
         # An execution order found its name by the file's number, which the graph may give to another.
         name = operator.name if _is_renumbered(op.name, operator) else op.true_name
-        key = replace(ref.key, op=replace(op, true_name=name or operator.name))
+        key = ref.key._replace(op=op._replace(true_name=name or operator.name))
         line = next(iter(user_frames(operator)), None)
         if self.order is not None:
             place = self.order.get(operator.name, ref.place)
@@ -218,12 +219,6 @@ class _GraphMatcher:
             more = len(self._renumbered) - 1
             code = "note_renumbered_more" if more else "note_renumbered"
             yield say(Message(code, {"name": name, "file": file, "more": more}))
-
-
-def _numbers_by_text(dump: Dump) -> bool:
-    """Whether the files of this run are known to be numbered by the order of the graph's text."""
-    run = dict(dump.labels)
-    return run.get("device_target") == "CPU" and run.get("ms_version", "").startswith("2.10.")
 
 
 def _is_renumbered(file: str, operator: Operator) -> bool:

@@ -1,8 +1,6 @@
 """MindSpore's graphs in Protobuf, ``ms_output_trace_code_graph_<N>.pb``; every length is checked against the bytes.
 
-References
-----------
-Protocol Buffers documentation, "Encoding".
+References: Protocol Buffers documentation, "Encoding".
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """What hooks of other projects write: SGLang's dumper, the forward hooks of SGLang and vLLM, Transformers' debug trees.
 
-References
-----------
-SGLang 0.5.23, ``srt/debug_utils/dumper.py`` and ``tensor_dump_forward_hook.py``; Hugging Face transformers 5,
-``model_debugging_utils.py``.
+References: SGLang 0.5.23, ``srt/debug_utils/dumper.py`` and ``tensor_dump_forward_hook.py``; Hugging Face transformers
+5, ``model_debugging_utils.py``.
 """
 
 from __future__ import annotations
@@ -233,7 +231,7 @@ class SglangDumperReader(_HookReader):
 
 
 def _of_any_rank(key: TensorKey) -> TensorKey:
-    return replace(key, op=replace(key.op, at=replace(key.op.at, rank=None)))
+    return key._replace(op=key.op._replace(at=key.op.at._replace(rank=None)))
 
 
 def _dims(meta: Mapping[Any, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pytest_msdump.core.text.catalogue import catalogue
+from pytest_msdump.core.text.phrases import catalogue
 
 _EN, _ZH = catalogue("en"), catalogue("zh")
 # Sentences that the terminal says as well, and beginnings of their codes.

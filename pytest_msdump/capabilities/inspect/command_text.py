@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
     from pytest_msdump.capabilities.ascend.header import StoredTensor
     from pytest_msdump.capabilities.inspect.checks import Checked, Hit
     from pytest_msdump.capabilities.inspect.file import InspectedFile, InspectedTensor
-    from pytest_msdump.capabilities.inspect.survey import Survey, SurveyedOperator
-    from pytest_msdump.capabilities.inspect.verify import Verified
+    from pytest_msdump.capabilities.inspect.survey import Survey, SurveyedOperator, Verified
     from pytest_msdump.capabilities.overflow.contents import Histogram
     from pytest_msdump.capabilities.overflow.opdebug import OverflowFile
     from pytest_msdump.capabilities.statistics.reader import StatisticTables
@@ -478,7 +476,7 @@ def check_lines(
     for hit in checked.hits:
         op, at = hit.ref.key.op, hit.ref.key.op.at
         # An operator that iterations, or loops in them, run again is shown once.
-        groups.setdefault(replace(op, at=Coordinates(at.rank, at.net, at.graph)), []).append(hit)
+        groups.setdefault(op._replace(at=Coordinates(at.rank, at.net, at.graph)), []).append(hit)
     shown = [
         _operator(op, hits, say("nth_operator", place=operators[_name(op)], operators=len(operators)), width, say)
         for op, hits in groups.items()

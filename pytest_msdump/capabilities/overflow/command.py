@@ -7,12 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from pytest_msdump.capabilities.overflow.device import (
-    OperatorOverflow,
-    Overflows,
-    find_overflows,
-    write_overflow_files,
-)
+from pytest_msdump.capabilities.overflow.device import OperatorOverflow, Overflows, find_overflows, write_overflow_files
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines
 from pytest_msdump.core.compare.opening import as_path, index
 from pytest_msdump.core.errors import ConfigError

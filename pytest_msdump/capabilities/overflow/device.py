@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import datetime
+from os import PathLike
 from pathlib import Path
 
 from pytest_msdump.capabilities.overflow.contents import Contents, contents, contents_of_statistics
 from pytest_msdump.capabilities.overflow.indexing import ReportedOverflow, reported_overflows
 from pytest_msdump.capabilities.overflow.opdebug import OverflowFile, overflow_files
-from pytest_msdump.core.compare.opening import open_logical, open_view
+from pytest_msdump.core.compare.opening import OpenDump, Tensor, as_path, index, open_logical, open_tensor, open_view
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.dumps.array_writer import write_view
@@ -25,6 +26,7 @@ from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.model.tensor import OpKey, Statistics, TensorRef, Transform
 from pytest_msdump.core.storage.files import write_file
+from pytest_msdump.core.text import say
 
 _NONFINITE_COUNTS = {"nan_count", "negative_inf_count", "positive_inf_count"}
 
@@ -202,3 +204,68 @@ def _has_overflow(ref: TensorRef, transform: Transform, converters: Converters) 
     except (MsdumpError, OSError):
         # Its record says why it cannot be read.
         return None
+
+
+_SHOWN_OVERFLOWS = 10
+
+
+def assert_no_overflow(dump_or_array: OpenDump | Dump | Tensor) -> None:
+    """Fail when a dump, a tensor file or an array holds NaN, Inf, or values at their dtype's maximum.
+
+    So do overflow files (Opdebug) of the device's own check that lie in a dump.
+
+    Parameters
+    ----------
+    dump_or_array : OpenDump, str or Path of a dump or tensor file, TensorView, array_like
+        One side alone; there is nothing to compare with.
+
+    Raises
+    ------
+    AssertionError
+        Names each tensor with its counts and first position, in execution order.
+    """
+    __tracebackhide__ = True
+    dump = _dump_of(dump_or_array)
+    reported: list[str] = []
+    scanned: Iterable[tuple[str, Contents | str]]
+    with ExitStack() as stack:
+        if dump is not None:
+            reported += _reported(dump)
+            scanned = ((ref.key.address, scan_ref(ref)) for ref in dump.refs)
+        else:
+            _, view = open_tensor(dump_or_array, "tensor", stack)
+            scanned = [("tensor", contents(view, ranges=None))] if view.size else []
+    found: list[str] = []
+    seen = 0
+    for name, side in scanned:
+        seen += 1
+        if isinstance(side, str):
+            found.append(f"{name}: {side}")
+        elif side.nan or side.inf or side.saturated:
+            found.append(f"{name}: {say(side.overflow)}")
+    if not seen:
+        raise AssertionError(f"nothing was checked: {dump_or_array!s:.80} holds no element")
+    lines = [*reported, *found]
+    if lines:
+        more = [f"and {len(lines) - _SHOWN_OVERFLOWS} more"] if len(lines) > _SHOWN_OVERFLOWS else []
+        heads = [f"the device's own check has {len(reported)} to report"] if reported else []
+        heads += [f"{len(found)} of {seen} tensors overflow or cannot be read"] if found else []
+        head = f"{'; '.join(heads)}; first in execution order:"
+        raise AssertionError("\n  ".join([head, *lines[:_SHOWN_OVERFLOWS], *more]))
+
+
+def _dump_of(given: OpenDump | Dump | Tensor) -> Dump | None:
+    """The dump that was given, if it is one; a tensor file is a dump, too."""
+    if isinstance(given, (str, PathLike)):
+        return index(as_path(given))
+    dump = given.dump if isinstance(given, OpenDump) else given
+    return dump if isinstance(dump, Dump) else None
+
+
+def _reported(dump: Dump) -> Iterator[str]:
+    """What the device's own check says, and its files that cannot be read."""
+    files = overflow_files(dump.root)
+    for report in reported_overflows(dump, files):
+        name = report.refs[0].key.op.label if report.refs else "an operator that was not dumped"
+        yield f"{name}: {report.entry.sentence}"
+    yield from (f"{file.path.name}: {file.problem}" for file in files if file.problem)

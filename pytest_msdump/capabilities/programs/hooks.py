@@ -4,7 +4,7 @@ NEEDS = ("causes", "record")
 
 COMMANDS = {
     "repeat": (
-        "pytest_msdump.capabilities.programs.repeat_command",
+        "pytest_msdump.capabilities.programs.repeats",
         "run a program several times, and find the first operator that differs",
         "sketch",
     ),
@@ -12,6 +12,5 @@ COMMANDS = {
 
 OFFERS = {
     "programs": "pytest_msdump.capabilities.programs.program",
-    "mindspore_run": "pytest_msdump.capabilities.programs.mindspore_run",
     "repeats": "pytest_msdump.capabilities.programs.repeats",
 }

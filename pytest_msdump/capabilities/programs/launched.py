@@ -1,4 +1,4 @@
-"""Makes the call in CALL.json of `record.mindspore_run`, under any interpreter: imports nothing of this package."""
+"""Makes the call in CALL.json of `programs.program`, under any interpreter: imports nothing of this package."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Records Caffe nets after a forward pass: every top of every layer, by the layer's name and the top's index.
 
-References
-----------
-Caffe, pycaffe: ``Net.blobs``, ``Net.params``, ``Net.inputs``.
+References: Caffe, pycaffe: ``Net.blobs``, ``Net.params``, ``Net.inputs``.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_msdump.capabilities.graphs.caffe_net import PHASES, CaffeLayer, layers_in_phase, read_layers
+from pytest_msdump.capabilities.graphs.text_proto import PHASES, CaffeLayer, layers_in_phase, read_layers
 from pytest_msdump.capabilities.record.writer import DumpWriter, safe_name
 from pytest_msdump.core.dumps.npy_folder import NpyFolderReader
 from pytest_msdump.core.errors import ConfigError, DumpNotFoundError

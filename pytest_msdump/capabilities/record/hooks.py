@@ -6,10 +6,10 @@ COMMANDS = {
     "sketch": (
         "pytest_msdump.capabilities.record.sketch_command",
         "write a dump as sketches, small enough to commit",
-        "calibrate",
+        "convert",
     ),
     "tfdbg": (
-        "pytest_msdump.capabilities.record.tfdbg_command",
+        "pytest_msdump.capabilities.record.tf_graphs",
         "print tfdbg commands that save every tensor of its list",
         "report",
     ),

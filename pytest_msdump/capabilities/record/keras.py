@@ -10,10 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_msdump.capabilities.record.call_graph import EndedCall, IdentityGraph
-from pytest_msdump.capabilities.record.calls import bound_arguments, leaves, named_leaves, with_leaves
-from pytest_msdump.capabilities.record.recording import HookedRecording
-from pytest_msdump.capabilities.record.selection import Patterns, select_operators
+from pytest_msdump.capabilities.record.calls import (
+    EndedCall,
+    IdentityGraph,
+    bound_arguments,
+    leaves,
+    named_leaves,
+    with_leaves,
+)
+from pytest_msdump.capabilities.record.recording import HookedRecording, Patterns, select_operators
 from pytest_msdump.capabilities.record.tf_graphs import array_of, is_symbolic, is_tensor, version
 from pytest_msdump.core.dtypes import canonical, coarser
 from pytest_msdump.core.errors import ConfigError

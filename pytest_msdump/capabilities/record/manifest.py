@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import MISSING, asdict, fields
+from math import prod
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,39 +17,28 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.core.dtypes.arrays import array_to_save
-from pytest_msdump.core.model.dump import JOURNAL_FILE, MANIFEST_FILE, Edge, Manifest, Operator, TensorEntry
+from pytest_msdump.core.dumps.file_names import number
+from pytest_msdump.core.dumps.manifest import ENTRY, MANIFEST
+from pytest_msdump.core.model.dump import (
+    JOURNAL_FILE,
+    MANIFEST_FILE,
+    DistributedRank,
+    Manifest,
+    TensorEntry,
+)
 from pytest_msdump.core.storage.files import naming, write_atomic
 from pytest_msdump.metrics.statistics import order_free_sums
-
-_FIELDS = tuple(one.name for one in fields(TensorEntry))
-# What an entry means where it does not say; such values are left out.
-_DEFAULTS: dict[str, Any] = {
-    one.name: {} if one.default is MISSING else one.default for one in fields(TensorEntry) if one.name != "op"
-}
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> Path:
     """Write `manifest` into `directory`, whole or not at all."""
-    values = {one.name: getattr(manifest, one.name) for one in fields(manifest)}
-    if manifest.distributed is None:
-        del values["distributed"]
-    else:
-        values["distributed"] = asdict(manifest.distributed)
-    if manifest.perturbation is None:
-        del values["perturbation"]
-    if manifest.outputs:
-        values["outputs"] = [one._asdict() for one in manifest.outputs]
-    else:
-        del values["outputs"]
-    values["tensors"] = {name: _written(entry) for name, entry in manifest.tensors.items()}
-    values["graph"] = [call for iteration, made in manifest.graph.items() for call in _calls(iteration, made)]
-    text = json.dumps(values, indent=1, sort_keys=False, ensure_ascii=False)
+    text = json.dumps(MANIFEST.write(manifest), indent=1, ensure_ascii=False)
     return write_atomic(directory / MANIFEST_FILE, text.encode("utf-8", "backslashreplace"))
 
 
 def add_to_journal(directory: Path, file: str, entry: TensorEntry) -> None:
     """Append one file to the journal of a recording, at a cost that does not depend on how many there are."""
-    line = json.dumps({"file": file, **_written(entry)}) + "\n"
+    line = json.dumps({"file": file, **ENTRY.write(entry)}) + "\n"
     with (directory / JOURNAL_FILE).open("ab", buffering=0) as stream:
         stream.write(line.encode("ascii"))
 
@@ -66,41 +54,6 @@ def marked_incomplete(directory: Path) -> Iterator[None]:
     # The program may have removed its folder, or made it anew.
     with naming(journal, "cannot be removed"), suppress(FileNotFoundError, NotADirectoryError):
         journal.unlink()
-
-
-def _written(entry: TensorEntry) -> dict[str, Any]:
-    """Return what is written of an entry."""
-    found = {name: value for name in _FIELDS if (value := getattr(entry, name)) != _DEFAULTS.get(name, ...)}
-    if entry.statistics:
-        # JSON has no NaN and no infinity.
-        found["statistics"] = {
-            name: value if not isinstance(value, float) or math.isfinite(value) else str(value)
-            for name, value in entry.statistics.items()
-        }
-    return found
-
-
-def _calls(iteration: int, calls: Sequence[Operator]) -> Iterator[dict[str, Any]]:
-    """Yield the calls of one iteration; an edge says which call it means where there were several."""
-    times = Counter(call.name for call in calls)
-
-    def source(edge: Edge | None) -> Sequence[str | int] | None:
-        if edge is None:
-            return None
-        has_several = times[edge.producer] > 1
-        return (edge.producer, edge.slot, edge.occurrence or 0) if has_several else (edge.producer, edge.slot)
-
-    for call in calls:
-        own = {
-            "type": call.op_type,
-            "occurrence": call.occurrence,
-            "iteration": iteration,
-            "inside": call.inside,
-            "scope": call.scope,
-            "returns_inner": call.returns_inner,
-        }
-        known = {name: value for name, value in own.items() if value}
-        yield {"name": call.name, **known, "inputs": [source(edge) for edge in call.inputs]}
 
 
 _BLOCK_ELEMENTS = 2**18
@@ -204,3 +157,78 @@ def _argument(text: str, roots: tuple[str, ...]) -> str:
         below = rf"{_START}{re.escape(root)}(/(?=[^/{_END}])|(?=/?(?:$|[{_END}])))"
         text = re.sub(below, lambda found: "" if found[1] else ".", text)
     return _ABSOLUTE.sub(lambda found: PurePosixPath(found[0]).name, text)
+
+
+_AXIS = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+# Rank and number of processes, as torchrun, Open MPI and MindSpore's msrun set them.
+_VARIABLES = (
+    ("RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("RANK_ID", "RANK_SIZE"),
+)
+
+
+def this_rank() -> DistributedRank | None:
+    """Return which process of several this one is; ``None`` where it runs alone.
+
+    ``torch.distributed`` says so once it is initialised; until then the variables of torchrun, Open MPI or msrun.
+    """
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        rank, size = int(distributed.get_rank()), int(distributed.get_world_size())
+        return DistributedRank(rank, size) if size > 1 else None
+    for names in _VARIABLES:
+        own, count = (number(os.environ.get(name, "")) for name in names)
+        if own is not None and count is not None and own < count:
+            return DistributedRank(own, count) if count > 1 else None
+    return None
+
+
+def groups_of(mesh: Any, weights: Iterable[Any]) -> Mapping[str, Sequence[int]]:
+    """Return the ranks of this process's group in each dimension of PyTorch's device meshes; its place is in it.
+
+    These are the `mesh` that is given, else those that weights are distributed over. Of two dimensions of one name the
+    first counts.
+    """
+    found = [mesh] if mesh is not None else [getattr(weight, "device_mesh", None) for weight in weights]
+    groups: dict[str, Sequence[int]] = {}
+    for each in dict.fromkeys(one for one in found if one is not None):
+        at = each.get_coordinate() or ()
+        names = each.mesh_dim_names or tuple(f"axis{number}" for number in range(each.ndim))
+        for axis, name in zip(range(len(at)), names, strict=True):
+            group = each.mesh[tuple(slice(None) if other == axis else place for other, place in enumerate(at))]
+            groups.setdefault(name, tuple(group.tolist()))
+    return groups
+
+
+def placement_of(tensor: Any, groups: Mapping[str, Sequence[int]]) -> str:
+    """Return how a distributed tensor of PyTorch is placed, in the dims language, with the axes `groups`.
+
+    It is empty for any other tensor, and for a placement that cannot be put together without doubt: a reduction other
+    than a sum, a strided cut of a length that does not divide, a mesh whose groups are others.
+    """
+    mesh, placements = getattr(tensor, "device_mesh", None), getattr(tensor, "placements", ())
+    if mesh is None or not placements:
+        return ""
+    own = groups_of(mesh, ())
+    if not own or any(not _AXIS.fullmatch(axis) or groups.get(axis) != ranks for axis, ranks in own.items()):
+        return ""
+    cuts: list[list[str]] = [[] for _ in tensor.shape]
+    notes: list[str] = []
+    # From the last axis on: a strided cut is inside of the `split_factor` parts that later axes have made.
+    for axis, placement in reversed(list(zip(own, placements, strict=True))):
+        kind, within = type(placement).__name__, 1
+        if kind == "Replicate" or (kind == "Partial" and placement.reduce_op == "sum"):
+            notes.insert(0, f"{axis}:{'replicated' if kind == 'Replicate' else 'partial'}")
+            continue
+        if kind not in ("Shard", "_StridedShard"):
+            return ""
+        if kind == "_StridedShard":
+            within = placement.split_factor
+        before = cuts[placement.dim]
+        outer = next((n for n in range(len(before) + 1) if prod(len(own[one]) for one in before[:n]) == within), None)
+        if outer is None or (within > 1 and tensor.shape[placement.dim] % prod(map(len, own.values()))):
+            return ""
+        before.insert(outer, axis)
+    dims = [f"d{number}[{','.join(axes)}]" if axes else f"d{number}" for number, axes in enumerate(cuts)]
+    return " ".join([*dims, *(["#", *notes] if notes else [])])

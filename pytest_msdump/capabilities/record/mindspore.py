@@ -12,10 +12,14 @@ from functools import partial
 from os import PathLike
 from typing import Any
 
-from pytest_msdump.capabilities.record.call_graph import EndedCall, IdentityGraph
-from pytest_msdump.capabilities.record.calls import leaves, named_leaves, with_leaves
-from pytest_msdump.capabilities.record.recording import HookedRecording
-from pytest_msdump.capabilities.record.selection import Patterns, name_modules, names_inside, select_modules
+from pytest_msdump.capabilities.record.calls import EndedCall, IdentityGraph, leaves, named_leaves, with_leaves
+from pytest_msdump.capabilities.record.recording import (
+    HookedRecording,
+    Patterns,
+    name_modules,
+    names_inside,
+    select_modules,
+)
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.dtypes.arrays import RawArray
 from pytest_msdump.core.errors import ConfigError

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_msdump.capabilities.record.recording import RunRecording
-from pytest_msdump.capabilities.record.selection import Patterns, select_operators
+from pytest_msdump.capabilities.record.recording import Patterns, RunRecording, select_operators
 from pytest_msdump.core.dtypes.arrays import RawArray, array_to_save
 from pytest_msdump.core.dtypes.decode import stored_as
 from pytest_msdump.core.errors import ConfigError

@@ -73,14 +73,12 @@ class Recorder:
     def mindspore(self, model: Any, *, directory: Directory = None, **options: Any) -> Any:
         """Record MindSpore: a cell in PyNative mode through hooks, else a script or callable in a process of its own.
 
-        See `record.mindspore.CellRecording` and `programs.mindspore_run.run_mindspore`.
+        See `record.mindspore.CellRecording` and `programs.program.run_mindspore`.
         """
         if hasattr(model, "cells_and_names"):
             require_packages("mindspore", need="recording")
             return CellRecording(model, self.folder("mindspore", directory), **options)
-        return self._opened(
-            offered("mindspore_run").run_mindspore(model, self.folder("mindspore", directory), **options)
-        )
+        return self._opened(offered("programs").run_mindspore(model, self.folder("mindspore", directory), **options))
 
     def run(self, command: Sequence[str | PathLike[str]], *, directory: Directory = None, **options: Any) -> Any:
         """Run any program that dumps, in time, and open what appeared; see `programs.program.run_program`."""

@@ -16,14 +16,18 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from pytest_msdump.capabilities.record import torch_tensors
-from pytest_msdump.capabilities.record.call_graph import EndedCall
-from pytest_msdump.capabilities.record.calls import bound_arguments, leaves, named_leaves
-from pytest_msdump.capabilities.record.ranks import groups_of, placement_of
-from pytest_msdump.capabilities.record.recording import HookedRecording
-from pytest_msdump.capabilities.record.selection import Patterns, is_a, name_modules, names_inside, select_modules
+from pytest_msdump.capabilities.record.calls import EndedCall, bound_arguments, leaves, named_leaves
+from pytest_msdump.capabilities.record.manifest import groups_of, placement_of
+from pytest_msdump.capabilities.record.recording import (
+    HookedRecording,
+    Patterns,
+    is_a,
+    name_modules,
+    names_inside,
+    select_modules,
+)
 from pytest_msdump.capabilities.record.sketching import Sketched
-from pytest_msdump.capabilities.record.torch_gradients import GradientEdge, Gradients
-from pytest_msdump.capabilities.record.torch_hooks import ForwardHooks
+from pytest_msdump.capabilities.record.torch_hooks import ForwardHooks, GradientEdge, Gradients
 from pytest_msdump.capabilities.record.torch_operations import (
     Provenance,
     around_functions,
@@ -31,7 +35,6 @@ from pytest_msdump.capabilities.record.torch_operations import (
     computes,
     function_name,
 )
-from pytest_msdump.capabilities.record.torch_sketch import sketch_of_tensor
 from pytest_msdump.capabilities.record.torch_tensors import (
     array_of,
     is_backward,
@@ -39,6 +42,7 @@ from pytest_msdump.capabilities.record.torch_tensors import (
     is_tensor,
     is_transformed,
     plain_name,
+    sketch_of_tensor,
 )
 from pytest_msdump.capabilities.record.torch_variation import (
     BatchHalves,

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
-from pytest_msdump.capabilities.record.call_graph import UNKNOWN, EndedCall, ended
+from pytest_msdump.capabilities.record.calls import UNKNOWN, EndedCall, ended
 from pytest_msdump.capabilities.record.torch_tensors import is_tensor
 from pytest_msdump.core.model.dump import Edge, Operator
 

@@ -9,7 +9,7 @@ from functools import partial, wraps
 from typing import Any
 
 from pytest_msdump.capabilities.record.calls import bound_arguments, named_leaves, with_leaves
-from pytest_msdump.capabilities.record.selection import is_a
+from pytest_msdump.capabilities.record.recording import is_a
 from pytest_msdump.capabilities.record.torch_tensors import array_of, is_tensor, is_transformed, plain_name, weights
 from pytest_msdump.capabilities.record.variation import Control
 from pytest_msdump.core.dtypes.arrays import RawArray

@@ -12,8 +12,7 @@ from math import prod
 
 import numpy as np
 
-from pytest_msdump.capabilities.graphs.ir import parse_attributes
-from pytest_msdump.capabilities.graphs.ir_types import dtype_name
+from pytest_msdump.capabilities.graphs.ir import dtype_name, parse_attributes
 from pytest_msdump.capabilities.replay.operators import elementwise
 from pytest_msdump.capabilities.replay.operators.definition import Array, Call, Definition, Result, computed
 from pytest_msdump.core.dtypes import rounding_unit

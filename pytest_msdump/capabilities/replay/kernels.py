@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, prod
 from typing import Any
@@ -178,7 +178,7 @@ class _KernelRun:
     @property
     def step(self) -> Coordinates:
         """The step that it belongs to, of whichever graph: loops and branches have graphs of their own."""
-        return replace(self.at, graph=None)
+        return self.at._replace(graph=None)
 
 
 def _runs(dump: Dump) -> dict[Coordinates, _KernelRun]:
@@ -380,7 +380,7 @@ class _OperatorCall:
                 if ref is not None:
                     return ref
             iteration = self.run.at.iteration
-            before = None if iteration is None else self.runs.get(replace(self.run.at, iteration=iteration - 1))
+            before = None if iteration is None else self.runs.get(self.run.at._replace(iteration=iteration - 1))
             if before is None or self.occurrence or mangle(name) not in before.weights:
                 raise NotReplayableError("replay_before", name=name)
             found = before

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.capabilities.record.onnx import Model, OnnxNode
-from pytest_msdump.capabilities.replay.forcing import ForcedPlace, Forcing, Marks, precision
-from pytest_msdump.capabilities.replay.judging import not_replayable
+from pytest_msdump.capabilities.replay.forcing import ForcedPlace, Forcing, Marks, not_replayable, precision
 from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.dtypes.decode import rounded_to
 from pytest_msdump.core.errors import ConfigError

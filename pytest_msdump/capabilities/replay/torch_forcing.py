@@ -14,12 +14,10 @@ import numpy as np
 
 from pytest_msdump.capabilities.record.calls import leaves, with_leaves
 from pytest_msdump.capabilities.record.torch import named, unwrapped
-from pytest_msdump.capabilities.record.torch_gradients import Gradients
-from pytest_msdump.capabilities.record.torch_hooks import ForwardHooks
+from pytest_msdump.capabilities.record.torch_hooks import ForwardHooks, Gradients
 from pytest_msdump.capabilities.record.torch_operations import around_operations, computes
 from pytest_msdump.capabilities.record.torch_tensors import array_of, is_backward, is_tensor, weights
-from pytest_msdump.capabilities.replay.forcing import ForcedPlace, Forcing, Marks, precision
-from pytest_msdump.capabilities.replay.judging import not_replayable
+from pytest_msdump.capabilities.replay.forcing import ForcedPlace, Forcing, Marks, not_replayable, precision
 from pytest_msdump.capabilities.replay.torch_steps import Steps
 from pytest_msdump.core.errors import ConfigError, MsdumpError, missing_package
 from pytest_msdump.core.facts.profiles import EXP_FAMILY

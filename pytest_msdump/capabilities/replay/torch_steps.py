@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.capabilities.replay.forcing import GRADIENTS, OPTIMIZER, in_order_of
-from pytest_msdump.capabilities.replay.judging import damaged, judge, not_replayable
+from pytest_msdump.capabilities.replay.forcing import GRADIENTS, OPTIMIZER, damaged, in_order_of, judge, not_replayable
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.facts.profiles import SCORE_LIMITS
 from pytest_msdump.core.model.record import Local

@@ -100,9 +100,10 @@ def put_together(dump: Dump, side: str, sharding: Sharding) -> Dump:
         else:
             groups[shard.key].append(shard)
     if not groups:
+        example = "_".join(f"{name}0" for name, _ in mesh.axes) if mesh.source == "dir" else "rank_0"
         raise ConfigError(
             f"[msdump.shards] {side}: {dump.root} has no ranks, in folders such as "
-            f"{_folder_example(mesh)}; leave {side} out there, or name the folder that holds those of all ranks"
+            f"{example}; leave {side} out there, or name the folder that holds those of all ranks"
         )
     every = [*chain.from_iterable(groups.values())]
     stages = _absent_stages(every)
@@ -159,19 +160,15 @@ def _renumbered(
     ref: TensorRef, key: TensorKey, coordinates: Mapping[str, int], sizes: Mapping[str, int], mesh: Mesh
 ) -> _Shard:
     """Return a tensor of a rank by its name in the whole, with the numbers of layers and experts that it has there."""
-    op, own = replace(key.op, at=replace(key.op.at, rank=None)), []
+    op, own = key.op._replace(at=key.op.at._replace(rank=None)), []
     for rule in mesh.renumber:
         if rule.axis not in sizes:
             raise UnknownNameError(f"{rule.where}: {nearest(rule.axis, sizes)}")
         name = rule.renamed(op.label, coordinates[rule.axis], sizes[rule.axis])
         if name is not None:
-            op = replace(op, name=mangle(name), true_name=name) if op.true_name is not None else replace(op, name=name)
+            op = op._replace(name=mangle(name), true_name=name) if op.true_name is not None else op._replace(name=name)
             own.append(rule.axis)
-    return _Shard(ref, replace(key, op=op), coordinates, sizes, tuple(own))
-
-
-def _folder_example(mesh: Mesh) -> str:
-    return "_".join(f"{name}0" for name, _ in mesh.axes) if mesh.source == "dir" else "rank_0"
+    return _Shard(ref, key._replace(op=op), coordinates, sizes, tuple(own))
 
 
 def _shard_of(ref: TensorRef, root: Path, mesh: Mesh, side: str, choose: _Choose) -> _Shard | None:
@@ -221,7 +218,7 @@ def _without_folder(key: TensorKey, path: str, folder: str) -> TensorKey:
     if not key.op.name.startswith(f"{path}/"):
         return key
     name = f"{path[: -len(folder)]}{key.op.name[len(path) + 1 :]}"
-    return replace(key, op=replace(key.op, name=name, true_name=None if key.op.true_name is None else name))
+    return key._replace(op=key.op._replace(name=name, true_name=None if key.op.true_name is None else name))
 
 
 def _chooser(entries: Iterable[DimsEntry], names: Names) -> _Choose:

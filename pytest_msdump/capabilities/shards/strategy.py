@@ -1,10 +1,9 @@
 """MindSpore's strategy files: over which ranks each parameter of a run is cut, as protobuf or as JSON.
 
-References
-----------
-MindSpore 2.10: ``set_auto_parallel_context(strategy_ckpt_config=...)`` writes them, ``merge_pipeline_strategys`` joins
-those of the stages; the message ``ParallelStrategyMap`` of `mindspore.train.node_strategy_pb2`; what the numbers mean
-say ``_get_tensor_strategy`` and ``_construct_tensor_layout_for_opt_shard`` of `mindspore.parallel._tensor`.
+References: MindSpore 2.10: ``set_auto_parallel_context(strategy_ckpt_config=...)`` writes them,
+``merge_pipeline_strategys`` joins those of the stages; the message ``ParallelStrategyMap`` of
+`mindspore.train.node_strategy_pb2`; what the numbers mean say ``_get_tensor_strategy`` and
+``_construct_tensor_layout_for_opt_shard`` of `mindspore.parallel._tensor`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Tables of statistics, which runs save beside tensors or in their place: ``statistic.csv`` and CANN's for an operator.
 
-References
-----------
-MindSpore "Dump" documentation, releases 1.6 to 2.10: one ``statistic.csv`` in the directory of an iteration. CANN "Dump
-Data" (acl.json), ``dump_data: stats``: a file for each operator, named as its dump would be and ``.csv``.
+References: MindSpore "Dump" documentation, releases 1.6 to 2.10: one ``statistic.csv`` in the directory of an
+iteration. CANN "Dump Data" (acl.json), ``dump_data: stats``: a file for each operator, named as its dump would be and
+``.csv``.
 """
 
 from __future__ import annotations
@@ -478,4 +477,4 @@ def _time(ref: TensorRef) -> int:
 
 def _identity(ref: TensorRef) -> _Identity:
     op = ref.key.op
-    return (op.name, op.op_type, replace(op.at, occurrence=None), ref.key.io, ref.key.slot)
+    return (op.name, op.op_type, op.at._replace(occurrence=None), ref.key.io, ref.key.slot)

@@ -3,5 +3,14 @@
 READERS = {
     "npz": ("pytest_msdump.capabilities.tensor_files.npz:NpzReader", 0, (".npz",)),
     "safetensors": ("pytest_msdump.capabilities.tensor_files.safetensors:SafetensorsReader", 0, (".safetensors",)),
-    "torch-file": ("pytest_msdump.capabilities.tensor_files.torch_file:TorchFileReader", 0, (".pt", ".pth")),
+    "torch-file": (
+        "pytest_msdump.capabilities.tensor_files.torch_file:TorchFileReader",
+        0,
+        (".pt", ".pth", ".bin", ".ckpt"),
+    ),
+    "tensor-folder": (
+        "pytest_msdump.capabilities.tensor_files.folder:TensorFolderReader",
+        -3,
+        (".pt", ".pth", ".bin", ".ckpt", ".npz", ".safetensors"),
+    ),
 }

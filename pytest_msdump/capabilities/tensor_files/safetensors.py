@@ -1,9 +1,7 @@
 """Files of named tensors in the safetensors format.
 
-References
-----------
-Hugging Face, "Safetensors: Format": 8 bytes with the length of a JSON header, the header, the data. Its reader refuses
-headers of more than 100 MB, names that are there twice, and data that overlaps or has gaps.
+References: Hugging Face, "Safetensors: Format": 8 bytes with the length of a JSON header, the header, the data. Its
+reader refuses headers of more than 100 MB, names that are there twice, and data that overlaps or has gaps.
 """
 
 from __future__ import annotations
@@ -35,6 +33,9 @@ _DTYPES = {
     "BF16": "bfloat16",
     "F8_E4M3": "float8_e4m3fn",
     "F8_E5M2": "float8_e5m2",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+    "F8_E8M0": "float8_e8m0",
     "C64": "complex64",
     **{f"I{bits}": f"int{bits}" for bits in (64, 32, 16, 8)},
     **{f"U{bits}": f"uint{bits}" for bits in (64, 32, 16, 8)},

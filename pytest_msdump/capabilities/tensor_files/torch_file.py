@@ -1,9 +1,7 @@
 """Files of `torch.save`, ``.pt`` and ``.pth``: tensors by name, each read where it is, without PyTorch.
 
-References
-----------
-PyTorch 2.13, ``torch/serialization.py``: a zip archive of ``NAME/data.pkl``, ``NAME/byteorder`` and ``NAME/data/KEY``,
-none of them compressed.
+References: PyTorch 2.13, ``torch/serialization.py``: a zip archive of ``NAME/data.pkl``, ``NAME/byteorder`` and
+``NAME/data/KEY``, none of them compressed.
 """
 
 from __future__ import annotations
@@ -20,19 +18,13 @@ from zipfile import ZIP_STORED
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.capabilities.tensor_files.npz import Member, data_start, is_encrypted, members_of, size_problem
 from pytest_msdump.capabilities.tensor_files.torch_pickle import (
     MAX_PICKLE_BYTES,
     PickledTensor,
     UnreadablePickleError,
     tensors_in,
     value_in,
-)
-from pytest_msdump.capabilities.tensor_files.zip_members import (
-    Member,
-    data_start,
-    is_encrypted,
-    members_of,
-    size_problem,
 )
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.dtypes.decode import can_decode
@@ -56,8 +48,8 @@ class TorchFileReader(ArrayFileReader):
     """A tensor, or tensors in lists and dicts, which are named by their keys, joined by dots."""
 
     name = "torch-file"
-    looks_for = "a .pt or .pth file"
-    suffixes = (".pt", ".pth")
+    looks_for = "a file of torch.save: .pt, .pth, .bin or .ckpt"
+    suffixes = (".pt", ".pth", ".bin", ".ckpt")
 
     def contents_of(self, file: StoredFile) -> Contents:
         """Read ``data.pkl``; see `ArrayFileReader.contents_of`."""

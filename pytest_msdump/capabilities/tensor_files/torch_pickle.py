@@ -3,9 +3,8 @@
 Nothing is unpickled. `pickletools` splits the bytes into operations, and those that build lists, dicts, numbers, texts
 and tensors are followed here; a name that is not in the tables below is refused.
 
-References
-----------
-PyTorch 2.13, ``torch/_utils.py`` and ``torch/serialization.py``: what the functions take, and what a storage is.
+References: PyTorch 2.13, ``torch/_utils.py`` and ``torch/serialization.py``: what the functions take, and what a
+storage is.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def _with_runs(
             others.append(replace(ref, parts={**ref.parts, "tokens": CommonTokens(runs[at])}))
         else:
             op = ref.key.op
-            key = replace(ref.key, op=replace(op, at=replace(op.at, **{tokens.steps: None})))
+            key = ref.key._replace(op=op._replace(at=op.at._replace(**{tokens.steps: None})))
             groups[key][step] = ref
     for key, steps in groups.items():
         at, _ = _split(key.op.at, tokens)

@@ -4,9 +4,7 @@ Titles, order and the form of each cell are the vendor's, since scripts read by 
 With a compiled model the rows are its operators, by group; without one, the left side's in order, then what only the
 right side has.
 
-References
-----------
-Ascend "Accuracy Comparison Tool", network-wide comparison result, releases 2020 to 26.2.0.
+References: Ascend "Accuracy Comparison Tool", network-wide comparison result, releases 2020 to 26.2.0.
 """
 
 from __future__ import annotations
@@ -49,13 +47,6 @@ from pytest_msdump.core.text import Message, say
 
 # A name too long for the file system: the dump's file has a number instead.
 _HASHED = re.compile(r"(?:.*/)?\d+(?:\.npy)?")
-
-
-def plain_lines(report: Report, *, right_alone: bool = True) -> list[Line]:
-    """Return a line for each tensor: by left operator in execution order, then what only the right side has."""
-    lines = left_lines(report)
-    first = max([report.left.operators, *(line.index + 1 for line in lines)])
-    return [*lines, *(right_lines(report, first) if right_alone else ())]
 
 
 def right_lines(report: Report, first: int) -> Iterator[Line]:
@@ -313,7 +304,10 @@ def _lines(report: Report, sequences: Container[int] | None, *, right_alone: boo
         return network_lines(report, right_alone=right_alone, sequences=sequences)
     if report.left.reader == report.right.reader == _DEVICE:
         return device_lines(report)
-    return plain_lines(report, right_alone=right_alone)
+    # By left operator in execution order, then what only the right side has.
+    lines = left_lines(report)
+    first = max([report.left.operators, *(line.index + 1 for line in lines)])
+    return [*lines, *(right_lines(report, first) if right_alone else ())]
 
 
 def _texts(columns: Columns) -> Sequence[tuple[str, str]]:
@@ -366,11 +360,6 @@ class CsvReport(ReportKind):
 
     def write(self, report: Report, directory: Path) -> Path:
         """Write ops.csv into `directory`."""
-        return write_file(directory, self.file, csv_lines(report))
-
-
-def csv_lines(report: Report) -> Iterator[bytes]:
-    """Yield the lines of ops.csv; they need no causes."""
-    columns = columns_for(report)
-    for row in chain((titles_of(columns),), rows_of(report, columns)):
-        yield in_utf8(f"{csv_line(row)}\n")
+        columns = columns_for(report)
+        rows = chain((titles_of(columns),), rows_of(report, columns))
+        return write_file(directory, self.file, (in_utf8(f"{csv_line(row)}\n") for row in rows))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,14 +18,16 @@ from pytest_msdump.core.facts.memory_formats import may_be_padded
 from pytest_msdump.core.facts.operators import VIEW_TYPES
 from pytest_msdump.core.layouts.axes import ReshapedView, known_axes, meet
 from pytest_msdump.core.layouts.blocks import format_name
-from pytest_msdump.core.layouts.converters import Converters
-from pytest_msdump.core.layouts.device_layout import logical, target
 from pytest_msdump.core.model.tensor import ForwardingView, Pair, TensorRef, TensorView, Transform
 from pytest_msdump.core.text import Message
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from pytest_msdump.core.layouts.converters import Converters
+
+# Loaded by the first tensor that is in a memory format.
+_LAYOUT = "pytest_msdump.core.layouts.device_layout"
 _NO_TRANSFORM = Transform()
 _PLAIN_ORDERS = frozenset({"NCHW", "NHWC", "HWCN", "CHWN", "NCDHW", "NDHWC", "DHWCN", "DHWNC"})
 # A rule file says one of these; which of them the right side was saved in shows in its shape only.
@@ -146,7 +149,7 @@ def _stated_order(left: TensorView, transform: Transform) -> tuple[tuple[int, ..
     own = (left.spec.memory_format or "").upper()
     if transform.left_logical_format is None and own in ("", "ND", "DEFAULTFORMAT"):
         return None, None
-    shape, letters = target(
+    shape, letters = import_module(_LAYOUT).target(
         left.spec, rule_format=transform.left_logical_format, rule_shape=transform.left_logical_shape
     )
     if shape is not None:
@@ -168,7 +171,7 @@ def _remarks(pair: Pair, opened: _Views, logical: _Views, shaped: _Views) -> tup
         if said.dtype_from and said.dtype != held.dtype:
             about = {"graph": said.dtype_from, "said": said.dtype, "held": held.dtype}
             contradicted.append(Message("not_as_in_graph", {"side": side, **about}))
-        if held.shape_from and target(held, rule_format=None, rule_shape=None)[0] is None:
+        if held.shape_from and import_module(_LAYOUT).target(held, rule_format=None, rule_shape=None)[0] is None:
             held_shape = f"{held.memory_format} {view.shape}"
             about = {"graph": held.shape_from, "said": str(held.logical_shape), "held": held_shape}
             contradicted.append(Message("not_as_in_graph", {"side": side, **about}))
@@ -183,15 +186,18 @@ def logical_views(
     """Undo the memory format of both sides; return them without padding, and the transform that is left to be done."""
     if transform == _NO_TRANSFORM and not converters and _is_plain(left) and _is_plain(right):
         return left, right, transform
-    right_shape, right_format = target(right.spec, rule_format=None, rule_shape=None)
+    layout = import_module(_LAYOUT)
+    right_shape, right_format = layout.target(right.spec, rule_format=None, rule_shape=None)
     if right_shape is None and may_be_padded(right.spec.memory_format):
         # Padded, and nothing of its own says by how much: the tensor it is paired with does, on either side.
-        right_shape, right_format = target(left.spec, rule_format=None, rule_shape=None)
-    right = logical(right, logical_shape=right_shape, logical_format=right_format, converters=converters)
-    shape, axes = target(left.spec, rule_format=transform.left_logical_format, rule_shape=transform.left_logical_shape)
+        right_shape, right_format = layout.target(left.spec, rule_format=None, rule_shape=None)
+    right = layout.logical(right, logical_shape=right_shape, logical_format=right_format, converters=converters)
+    shape, axes = layout.target(
+        left.spec, rule_format=transform.left_logical_format, rule_shape=transform.left_logical_shape
+    )
     if shape is None and may_be_padded(left.spec.memory_format):
         shape, axes = right.shape, transform.right_format
-    left = logical(left, logical_shape=shape, logical_format=axes, converters=converters)
+    left = layout.logical(left, logical_shape=shape, logical_format=axes, converters=converters)
     if axes is None or known_axes(axes) is None or transform.left_format is not None:
         return left, right, transform
     if transform.right_format is not None:
@@ -268,8 +274,9 @@ def _meet_sampled(
     pair: Pair, left: TensorView, right: TensorView, transform: Transform
 ) -> tuple[TensorView, TensorView, Sampled | None]:
     """Bring two tensors to one logical shape, either of which may be a sample; then the longer side is cut, too."""
+    is_met = left.shape == right.shape and transform == _NO_TRANSFORM
     try:
-        met = meet(left, right, transform)
+        met = (left, right) if is_met else meet(left, right, transform)
     except TensorShapeError as error:
         cut = {"left": _is_cut(pair.left, left), "right": _is_cut(pair.right, right)}
         if not any(cut.values()):

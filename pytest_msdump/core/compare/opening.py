@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from pytest_msdump.core import ports
 from pytest_msdump.core.dtypes import canonical
-from pytest_msdump.core.dtypes.arrays import RawArray, as_array, decode_raw
 from pytest_msdump.core.dumps.base import index_dump, reader
 from pytest_msdump.core.dumps.manifest import graphs_of, labels_of, read_manifest, why_incomplete
 from pytest_msdump.core.errors import (
@@ -31,7 +30,6 @@ from pytest_msdump.core.errors import (
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.memory_formats import may_be_padded
 from pytest_msdump.core.facts.operators import VIEW_TYPES
-from pytest_msdump.core.layouts.device_layout import logical, target
 from pytest_msdump.core.model.dump import JOURNAL_FILE, MANIFEST_FILE, Dump
 from pytest_msdump.core.model.spellings import typed_addresses
 from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
@@ -156,8 +154,10 @@ def open_logical(ref: TensorRef) -> TensorView:
     """Open one tensor in its logical shape: without its memory format and the padding that goes with it."""
     view = open_view(ref)
     try:
-        shape, axes = target(view.spec, rule_format=None, rule_shape=None)
-        return logical(view, logical_shape=shape, logical_format=axes)
+        layout = ports.load("pytest_msdump.core.layouts.device_layout")
+        shape, axes = layout.target(view.spec, rule_format=None, rule_shape=None)
+        logical: TensorView = layout.logical(view, logical_shape=shape, logical_format=axes)
+        return logical
     except TensorShapeError:
         return view
     except BaseException:
@@ -351,12 +351,13 @@ def open_tensor(side: Tensor, name: str, stack: ExitStack) -> tuple[TensorRef, T
 
 def _view(value: Any) -> ArrayView:
     """Return a view of an array in memory; values of types that numpy lacks are judged as that type."""
-    array = as_array(value)
-    if not isinstance(array, RawArray):
+    arrays = ports.load("pytest_msdump.core.dtypes.arrays")
+    array = arrays.as_array(value)
+    if not isinstance(array, arrays.RawArray):
         # In arrays of libraries that extend numpy with such types, the type's name says what the bits are.
         known = canonical(getattr(getattr(array, "dtype", None), "name", ""))
         if known is None or DTYPES[known].native == known:
             return ArrayView(array)
-        array = RawArray(array, array.shape, known)
-    values, dtype = decode_raw(array)
+        array = arrays.RawArray(array, array.shape, known)
+    values, dtype = arrays.decode_raw(array)
     return ArrayView(values, dtype)

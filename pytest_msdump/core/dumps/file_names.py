@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.core.dtypes import canonical
-from pytest_msdump.core.facts.dump_proto import TASK_TYPES
 from pytest_msdump.core.facts.memory_formats import may_be_padded
 from pytest_msdump.core.model.dump import PARAMETER
 from pytest_msdump.core.model.spellings import SCOPE, as_filed
 from pytest_msdump.core.model.tensor import TensorSpec
 
 PROTOBUF_SUFFIXES = (".pb", ".quant")
-_NPY, _BIN = ".npy", ".bin"
+_NPY = ".npy"
 
 # No file system allows longer names. Longer ones come from a mapping.csv; Python refuses to convert very long digits.
 _MOST_DIGITS = 255
@@ -81,6 +80,32 @@ def parse_protobuf(name: str) -> ReferenceName | None:
     return parse_reference(f"{stem}.npy") if dot + suffix in PROTOBUF_SUFFIXES else None
 
 
+# -- Numbers that say in which order files were written --------------------------------------------------------------
+
+_COUNTED = re.compile(r"([0-9]{1,9})[_.-]+(?=[^0-9_.-])(.+)", re.DOTALL)
+_TENSORDUMP = re.compile(r"(.+)_([a-z]+[0-9]*(?:_e[0-9]m[0-9]\w*)?)_([0-9]{1,9})", re.DOTALL)
+
+
+class CountedName(NamedTuple):
+    """A name without its number, and the number."""
+
+    name: str
+    number: int
+
+
+def counted_name(name: str) -> CountedName | None:
+    """Read ``0017_NAME.EXT`` and ``NAME_DTYPE_17.EXT``, as hooks with a counter and `mindspore.ops.tensordump` write.
+
+    >>> counted_name("017_layers.0.q.pt"), counted_name("fc0_float32_8.npy")
+    (CountedName(name='layers.0.q', number=17), CountedName(name='fc0', number=8))
+    """
+    stem = Path(name).stem
+    if match := _COUNTED.fullmatch(stem):
+        return CountedName(match[2], int(match[1]))
+    match = _TENSORDUMP.fullmatch(stem)
+    return CountedName(match[1], int(match[3])) if match and canonical(match[2]) else None
+
+
 # -- MindSpore -------------------------------------------------------------------------------------------------------
 
 _MINDSPORE = re.compile(
@@ -120,7 +145,8 @@ def _claimed(dtype: str | None, memory_format: str) -> TensorSpec:
 
 def parse_mindspore(name: str) -> MindSporeName | None:
     """Read a name of a MindSpore dump, with or without the dtype field."""
-    match = _MINDSPORE.fullmatch(name) if name.endswith(_NPY) else None
+    # All names of a folder are asked for each form; what each name of a form holds is sought first.
+    match = _MINDSPORE.fullmatch(name) if ".output." in name or ".input." in name else None
     if match is None:
         return None
     op_type, op, task, stream, timestamp, io, slot, memory_format, dtype = match.groups()
@@ -159,7 +185,7 @@ class FlatName(NamedTuple):
 
 def parse_flat(name: str) -> FlatName | None:
     """Read the name of a ``.bin`` file. An operator that is not numbered as kernels are is a Parameter."""
-    match = _FLAT.fullmatch(name) if name.endswith(_BIN) else None
+    match = _FLAT.fullmatch(name) if "_shape" in name else None
     if match is None:
         return None
     shape = tuple(int(length) for length in match["dims"].split("_")[1:])
@@ -196,7 +222,9 @@ _TIMED = re.compile(
 )
 # A short timestamp is known by its place alone: before four numbers where there are so many that they can be these.
 _SHORT_EXTRAS, _SHORT_NUMBERS = 4, 6
-_FFTS = next(value for value, name in TASK_TYPES.items() if name == "FFTSPLUS")
+# The first of the four numbers behind the timestamp in a file's name.
+_TASK_TYPES = {0: "AICORE", 1: "AICPU", 2: "DEBUG", 3: "HCCL", 4: "FFTSPLUS"}
+_FFTS = next(value for value, name in _TASK_TYPES.items() if name == "FFTSPLUS")
 _SLICE = re.compile(r"_lxslice([0-9]{1,9})")
 _SUBGRAPH = re.compile(r".*sgt_graph_[0-9]+_(?=.)", re.DOTALL)
 
@@ -222,7 +250,7 @@ class AscendName(NamedTuple):
     @property
     def is_known(self) -> bool:
         """Whether the task type, when there is one, is one that exists."""
-        return self.task_type is None or self.task_type in TASK_TYPES
+        return self.task_type is None or self.task_type in _TASK_TYPES
 
 
 class SliceName(NamedTuple):
@@ -354,14 +382,14 @@ class OpdebugName(NamedTuple):
 
 def parse_converted(name: str) -> ConvertedName | None:
     """Read the name of an array made of a dump file: the file's, ``.input.K`` or ``.output.K``, and ``.npy``."""
-    match = _CONVERTED.fullmatch(name) if name.endswith(_NPY) else None
+    match = _CONVERTED.fullmatch(name) if ".output." in name or ".input." in name else None
     dump = parse_ascend(match[1]) if match else None
     return ConvertedName(dump, match[2], int(match[3]), match[4]) if match and dump else None
 
 
 def parse_converted_bin(name: str) -> ConvertedBin | None:
     """Read the name of raw bytes that were made of a dump file: the file's, which tensor, lengths, type and format."""
-    match = _CONVERTED_BIN.fullmatch(name)
+    match = _CONVERTED_BIN.fullmatch(name) if ".output." in name or ".input." in name else None
     dump = parse_ascend(match[1]) if match else None
     if match is None or dump is None:
         return None

@@ -13,13 +13,15 @@ from pytest_msdump.core.storage.locations import RemoteEntry
 
 # A MindSpore tree is five levels deep. Anything below this is listed by its directory's name.
 _DEEPEST = 32
+# What archivers of macOS write beside each file: it has the name of a tensor, and holds none.
+_RESOURCE_FORK = "._"
 
 
 class Folder(NamedTuple):
     """One directory: its `parts` below the root, its regular `files`, and what was seen but not looked into.
 
     `closed` holds names of directories that cannot be listed or are too deep, links that lead nowhere or in a circle,
-    and things that are neither file nor directory.
+    things that are neither file nor directory, and macOS's ``._NAME`` beside a file.
     """
 
     parts: tuple[str, ...]
@@ -77,7 +79,9 @@ def _sort_entries(root: Path, visit: _Visit) -> tuple[list[str], list[_Visit], l
     with scan(root.joinpath(*visit.parts)) as entries:
         for entry in entries:
             is_file, is_folder = _kind(entry)
-            if is_file:
+            if is_file and entry.name.startswith(_RESOURCE_FORK):
+                closed.append(entry.name)
+            elif is_file:
                 files.append(entry.name)
             elif is_folder and _may_enter(entry, visit):
                 folders.append(_Visit((*visit.parts, entry.name), visit.linked or entry.is_symlink()))

@@ -7,16 +7,31 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.dumps.file_names import number
 from pytest_msdump.core.dumps.sidefiles import parse_object, read_text
 from pytest_msdump.core.facts.metrics import STATISTICS
+from pytest_msdump.core.forms import (
+    Form,
+    WrongValueError,
+    by_name,
+    expected,
+    lenient,
+    list_of,
+    nullable,
+    optional,
+    or_else,
+    table,
+    valid_items,
+)
+from pytest_msdump.core.forms.values import checked, one_of, text, whole
 from pytest_msdump.core.model.dump import (
     JOURNAL_FILE,
     MANIFEST_FILE,
@@ -43,8 +58,6 @@ _MAX_INPUTS = 2**16
 _MAX_AXES = 64
 _MAX_NOTES = 16
 _NOT_FINITE = ("nan", "inf", "-inf")
-_LABELS = ("framework", "version", "device", "dtype_policy", "time", "key")
-_IO = ("input", "output")
 # The types of mixed precision.
 _COMPUTE_DTYPES = ("float16", "bfloat16")
 # The name of a weight after the step of an optimizer.
@@ -89,101 +102,62 @@ def parse_manifest(text: str) -> tuple[Manifest, tuple[str, ...]]:
         notes.append(
             f"{MANIFEST_FILE} has schema_version {shown}, known is {SCHEMA_VERSION}: read as far as understood"
         )
-    named = _mapping(values.get("tensors"))
-    tensors = {name: entry for name, value in named.items() if (entry := _entry(value)) is not None}
-    if bad := len(named) - len(tensors):
+    manifest: Manifest = MANIFEST.read(values, "")
+    if bad := len(_mapping(values.get("tensors"))) - len(manifest.tensors):
         notes.append(f"{MANIFEST_FILE} has {bad} invalid {'entry' if bad == 1 else 'entries'}, left out")
-    graph, lost = _graph(values.get("graph"))
-    if lost:
+    if lost := len(_list(values.get("graph"))) - sum(map(len, manifest.graph.values())):
         notes.append(f"{MANIFEST_FILE} has {lost} invalid {'call' if lost == 1 else 'calls'}, left out")
-    distributed = _distributed(values.get("distributed"))
-    if distributed is None and values.get("distributed") is not None:
+    if manifest.distributed is None and values.get("distributed") is not None:
         notes.append(f"{MANIFEST_FILE} has an invalid rank, left out")
-    command, said = values.get("command"), values.get("notes")
-    labels: dict[str, Any] = {name: _text(values.get(name), _MAX_LABEL) or "" for name in _LABELS}
-    manifest = Manifest(
-        **labels,
-        seeds={name: seed for name, seed in _mapping(values.get("seeds")).items() if type(seed) is int},
-        inputs=_texts(values.get("inputs")),
-        weights=_texts(values.get("weights")),
-        command=tuple(map(str, command[:_MAX_ARGUMENTS])) if isinstance(command, list) else (),
-        notes=tuple(filter(None, (_text(one, _MAX_NAME) for one in said[:_MAX_NOTES])))
-        if isinstance(said, list)
-        else (),
-        # Manifests of the first releases have no such key.
-        complete=values.get("complete", True) is True,
-        distributed=distributed,
-        perturbation=_perturbation(values.get("perturbation")),
-        tensors=tensors,
-        graph=graph,
-        outputs=tuple(_outputs(values.get("outputs"))),
-    )
     return manifest, (*manifest.notes, *notes)
-
-
-def _distributed(value: object) -> DistributedRank | None:
-    """Read which process of several it was; ``None`` for what cannot be meant."""
-    if not isinstance(value, dict):
-        return None
-    rank, size, groups = _count(value.get("rank")), value.get("world_size"), _mapping(value.get("groups"))
-    if rank is None or (size is not None and (_count(size) is None or not rank < size)) or len(groups) > _MAX_AXES:
-        return None
-    if not all(_text(axis, _MAX_LABEL) and _is_group(ranks, rank, size) for axis, ranks in groups.items()):
-        return None
-    return DistributedRank(rank, size, {axis: tuple(ranks) for axis, ranks in groups.items()})
-
-
-def _is_group(ranks: object, rank: int, world_size: int | None) -> bool:
-    numbers = ranks if isinstance(ranks, list) and None not in map(_count, ranks) else []
-    return rank in numbers and len({*numbers}) == len(numbers) and max(numbers) < (world_size or _MAX_SLOT)
-
-
-def _perturbation(value: object) -> Mapping[str, Any] | None:
-    """Read what was perturbed, by how much and with which seed; ``None`` for what cannot be meant."""
-    found = _mapping(value)
-    u, what, seed = found.get("u"), _text(found.get("what"), _MAX_LABEL), found.get("seed")
-    if not isinstance(u, float) or not 0 < u < 1 or what is None or type(seed) is not int:
-        return None
-    return {"u": u, "what": what, "seed": seed}
 
 
 def _parse_journal(text: str) -> tuple[dict[str, TensorEntry], int]:
     """Return the entries of a journal, and how many of its lines are none; a process that is killed cuts the last."""
-    entries: dict[str, TensorEntry] = {}
-    wrong = 0
-    for line in text.splitlines():
-        value, _ = parse_object(line)
-        entry, file = _entry(value), value.get("file")
-        if entry is None or not isinstance(file, str):
-            wrong += 1
-        else:
-            entries[file] = entry
-    return entries, wrong
+    lines = [parse_object(line)[0] for line in text.splitlines()]
+    named = [(line["file"], line) for line in lines if isinstance(line.get("file"), str)]
+    read = list(valid_items(ENTRY, named))
+    return dict(read), len(lines) - len(read)
 
 
-def _entry(value: object) -> TensorEntry | None:
-    if not isinstance(value, dict):
-        return None
-    op, slot, io = _text(value.get("op"), _MAX_NAME), value.get("slot", 0), value.get("io", "output")
-    if not op or io not in _IO or type(slot) is not int or not 0 <= slot < _MAX_SLOT:
-        return None
-    dtype = _text(value.get("dtype"), _MAX_LABEL)
-    return TensorEntry(
-        op=op,
-        io=io,
-        slot=slot,
-        dtype=(canonical(dtype) or dtype) if dtype else None,
-        op_type=_text(value.get("op_type"), _MAX_LABEL),
-        line=_text(value.get("line"), _MAX_NAME),
-        placement=_text(value.get("placement"), _MAX_NAME) or "",
-        **_sketched(value),
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) and len(value) <= _MAX_NAMED else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _kept(form: Form) -> Form:
+    """Return the form of values by name of which those that are wrong are left out."""
+    return Form(
+        lambda value, _: dict(valid_items(form, _mapping(value).items())),
+        lambda value: {name: form.write(one) for name, one in value.items()},
     )
 
 
-def _sketched(value: Mapping[str, Any]) -> dict[str, Any]:
+def _kept_of_list(form: Form, most: int) -> Form:
+    return Form(lambda value, _: tuple(one for _, one in valid_items(form, enumerate(_list(value)[:most]))))
+
+
+_TRUE = checked("true", lambda value: value is True)
+_COUNT = whole("a count", most=_MAX_SLOT - 1)
+_INTEGER = whole("a whole number", -math.inf, math.inf)
+_LABEL = or_else(text(longest=_MAX_LABEL), "")
+_NAME = text(longest=_MAX_NAME)
+_OTHER_NAME = optional(or_else(_NAME, ""), "")
+_DIGESTS = _kept(checked("a digest", lambda value: isinstance(value, str) and len(value) <= _MAX_LABEL))
+_AS_IT_IS = optional(Form(lambda value, _: value))
+
+
+def _entry(
+    *, norm: object = None, shape: object = None, statistics: object = None, member: object = None, **found: Any
+) -> TensorEntry:
+    return TensorEntry(**found, **_sketched(_value(norm), shape, statistics, member))
+
+
+def _sketched(norm: float | None, shape: object, found: object, member: object) -> dict[str, Any]:
     """Return what an entry says of a tensor of which the file holds a sketch alone; nothing where it says no such."""
-    norm, shape, found = _value(value.get("norm")), value.get("shape"), value.get("statistics")
-    member = value.get("member")
     if norm is None and shape is None and found is None and member is None:
         return {}
     damaged = {"norm": math.nan}
@@ -191,7 +165,7 @@ def _sketched(value: Mapping[str, Any]) -> dict[str, Any]:
         return damaged
     if len(shape) > _MAX_AXES or not all(type(length) is int and 0 <= length < 2**63 for length in shape):
         return damaged
-    if member is not None and _text(member, _MAX_NAME) is None:
+    if member is not None and (not isinstance(member, str) or not 0 < len(member) <= _MAX_NAME):
         return damaged
     statistics = {name: _statistic(name, found[name]) for name in STATISTICS if name in found}
     is_cut = any(fact.kind == "digest" and name in found and not statistics[name] for name, fact in STATISTICS.items())
@@ -217,52 +191,150 @@ def _value(value: object) -> float | int | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _graph(value: object) -> tuple[dict[int, list[Operator]], int]:
-    """Return the calls of each iteration, and how many cannot be meant; the first of two with one name counts."""
-    graph: defaultdict[int, list[Operator]] = defaultdict(list)
-    known: set[tuple[int, str, int]] = set()
-    entries = value if isinstance(value, list) else []
-    for entry in entries[:_MAX_NAMED]:
-        call = _call(entry)
-        iteration = _count(entry.get("iteration", 0)) if call is not None else None
-        if call is not None and iteration is not None and (iteration, call.name, call.occurrence) not in known:
-            known.add((iteration, call.name, call.occurrence))
-            graph[iteration].append(call)
-    return dict(graph), len(entries) - len(known)
+def _written_statistics(statistics: Mapping[str, Statistic]) -> dict[str, Any]:
+    # JSON has no NaN and no infinity.
+    return {
+        name: value if not isinstance(value, float) or math.isfinite(value) else str(value)
+        for name, value in statistics.items()
+    }
 
 
-def _call(value: object) -> Operator | None:
-    if not isinstance(value, dict):
-        return None
-    name, occurrence, inputs = _text(value.get("name"), _MAX_NAME), value.get("occurrence", 0), value.get("inputs")
-    if not name or _count(occurrence) is None or not isinstance(inputs, list) or len(inputs) > _MAX_INPUTS:
-        return None
-    edges = [None if source is None else _edge(source) for source in inputs]
-    if any(edge is None and source is not None for edge, source in zip(edges, inputs, strict=True)):
-        return None
-    return Operator(
-        name,
-        _text(value.get("type"), _MAX_LABEL) or "",
-        inputs=tuple(edges),
-        occurrence=occurrence,
-        scope=_text(value.get("scope"), _MAX_NAME) or "",
-        inside=_text(value.get("inside"), _MAX_NAME) or "",
-        returns_inner=value.get("returns_inner") is True,
-    )
+def _read_dtype(value: Any, place: str) -> str:
+    name: str = text(longest=_MAX_LABEL).read(value, place)
+    return canonical(name) or name
 
 
-def _edge(value: object) -> Edge | None:
+ENTRY = table(
+    _entry,
+    {
+        "op": _NAME,
+        "io": optional(one_of(("input", "output")), "output"),
+        "slot": optional(_COUNT, 0),
+        "dtype": optional(or_else(Form(_read_dtype))),
+        "op_type": optional(or_else(text(longest=_MAX_LABEL))),
+        "line": optional(or_else(_NAME)),
+        "norm": _AS_IT_IS,
+        "shape": _AS_IT_IS,
+        "statistics": optional(_AS_IT_IS._replace(write=_written_statistics), {}),
+        "member": _AS_IT_IS,
+        "placement": _OTHER_NAME,
+    },
+)
+
+
+def _read_edge(value: Any, place: str) -> Edge:
     """Read ``[producer, slot]`` or ``[producer, slot, occurrence]``; an empty name stands for what is not known."""
-    if not isinstance(value, list) or len(value) not in (2, 3):
-        return None
-    producer, *counts = value
-    if not isinstance(producer, str) or len(producer) > _MAX_NAME or None in map(_count, counts):
-        return None
-    return Edge(producer, counts[0], occurrence=counts[1] if len(counts) > 1 else None)
+    producer, *counts = value if isinstance(value, list) and value else [None]
+    if not isinstance(producer, str) or len(producer) > _MAX_NAME or len(counts) not in (1, 2):
+        raise expected("a source", value, place)
+    slot, *occurrence = list_of(_COUNT).read(counts, place)
+    return Edge(producer, slot, occurrence=occurrence[0] if occurrence else None)
 
 
-def _count(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value < _MAX_SLOT else None
+def _call(name: str, inputs: tuple[Edge | None, ...], iteration: int = 0, **found: Any) -> tuple[int, Operator]:
+    return iteration, Operator(name, found.pop("type", ""), inputs=inputs, **found)
+
+
+_CALL = table(
+    _call,
+    {
+        "name": _NAME,
+        "type": optional(or_else(text(longest=_MAX_LABEL), ""), ""),
+        "occurrence": optional(_COUNT, 0),
+        "iteration": optional(_COUNT, 0),
+        "inside": _OTHER_NAME,
+        "scope": _OTHER_NAME,
+        "returns_inner": optional(or_else(_TRUE, False), False),
+        "inputs": list_of(nullable(Form(_read_edge)), most=_MAX_INPUTS),
+    },
+)
+
+
+def _read_graph(value: object, _: str) -> dict[int, list[Operator]]:
+    """Return the calls of each iteration; the first of two with one name counts."""
+    calls: dict[tuple[int, str, int], Operator] = {}
+    for _number, (iteration, call) in valid_items(_CALL, enumerate(_list(value)[:_MAX_NAMED])):
+        calls.setdefault((iteration, call.name, call.occurrence), call)
+    graph: defaultdict[int, list[Operator]] = defaultdict(list)
+    for (iteration, *_name), call in calls.items():
+        graph[iteration].append(call)
+    return dict(graph)
+
+
+def _written_graph(graph: Mapping[int, Sequence[Operator]]) -> list[dict[str, Any]]:
+    """Write the calls of all iterations; an edge says which call it means where there were several."""
+    entries = []
+    for iteration, calls in graph.items():
+        times = Counter(call.name for call in calls)
+        for call in calls:
+            inputs = [
+                edge and (edge.producer, edge.slot, *([edge.occurrence or 0] if times[edge.producer] > 1 else []))
+                for edge in call.inputs
+            ]
+            known = {"type": call.op_type, "occurrence": call.occurrence, "iteration": iteration, "inside": call.inside}
+            known |= {"scope": call.scope, "returns_inner": call.returns_inner}
+            entries.append({"name": call.name, **{key: one for key, one in known.items() if one}, "inputs": inputs})
+    return entries
+
+
+def _distributed(
+    rank: int, world_size: int | None = None, groups: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+) -> DistributedRank:
+    size = _MAX_SLOT if world_size is None else world_size
+    are_groups = all(rank in ranks and len({*ranks}) == len(ranks) and max(ranks) < size for ranks in groups.values())
+    are_named = all(0 < len(axis) <= _MAX_LABEL for axis in groups)
+    if rank >= size or len(groups) > _MAX_AXES or not (are_groups and are_named):
+        raise WrongValueError("is no rank of its groups")
+    return DistributedRank(rank, world_size, dict(groups))
+
+
+_GROUPS = by_name(list_of(_COUNT))
+_DISTRIBUTED = table(
+    _distributed,
+    {
+        "rank": _COUNT,
+        "world_size": optional(nullable(_COUNT)),
+        "groups": optional(Form(lambda value, place: _GROUPS.read(_mapping(value), place))),
+    },
+)
+_PERTURBATION = table(
+    dict,
+    {
+        "u": checked("a share", lambda value: isinstance(value, float) and 0 < value < 1),
+        "what": text(longest=_MAX_LABEL),
+        "seed": _INTEGER,
+    },
+)
+_OUTPUT = table(
+    lambda name="", op="", slot=0: ModelOutput(name, op, slot),
+    {"name": or_else(_NAME, ""), "op": or_else(_NAME, ""), "slot": or_else(_COUNT, 0)},
+)
+_KEYS: Mapping[str, Form] = {
+    "schema_version": Form(lambda _value, _place: SCHEMA_VERSION),
+    **dict.fromkeys(("framework", "version", "device", "dtype_policy"), _LABEL),
+    "seeds": _kept(_INTEGER),
+    "inputs": _DIGESTS,
+    "weights": _DIGESTS,
+    "command": Form(lambda value, _: tuple(map(str, _list(value)[:_MAX_ARGUMENTS]))),
+    "time": _LABEL,
+    # Manifests of the first releases have no such key.
+    "complete": or_else(_TRUE, False),
+    "key": _LABEL,
+    "notes": _kept_of_list(_NAME, _MAX_NOTES),
+    "distributed": optional(or_else(Form(_DISTRIBUTED.read, asdict))),
+    "perturbation": optional(or_else(Form(_PERTURBATION.read))),
+    "tensors": _kept(ENTRY),
+    "graph": Form(_read_graph, _written_graph),
+    "outputs": optional(
+        Form(
+            # Of those that cannot be meant, the position stays.
+            or_else(list_of(or_else(_OUTPUT, ModelOutput("", "")), most=_MAX_NAMED), ()).read,
+            lambda outputs: [one._asdict() for one in outputs],
+        ),
+        (),
+    ),
+}
+MANIFEST = table(Manifest, {key: lenient(form) for key, form in _KEYS.items()})
 
 
 def graphs_of(manifest: Manifest) -> tuple[tuple[Coordinates, OperatorGraph], ...]:
@@ -273,26 +345,6 @@ def graphs_of(manifest: Manifest) -> tuple[tuple[Coordinates, OperatorGraph], ..
     }
     has_several = len(graphs) > 1
     return tuple((Coordinates(iteration=at if has_several else None), graph) for at, graph in graphs.items())
-
-
-def _outputs(value: object) -> Iterator[ModelOutput]:
-    """Yield the outputs of the model; of those that cannot be meant, the position stays."""
-    for one in value[:_MAX_NAMED] if isinstance(value, list) else []:
-        said = one if isinstance(one, dict) else {}
-        name, op = (_text(said.get(key), _MAX_NAME) or "" for key in ("name", "op"))
-        yield ModelOutput(name, op, _count(said.get("slot", 0)) or 0)
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) and len(value) <= _MAX_NAMED else {}
-
-
-def _texts(value: object) -> Mapping[str, str]:
-    return {name: text for name, text in _mapping(value).items() if isinstance(text, str) and len(text) <= _MAX_LABEL}
-
-
-def _text(value: object, longest: int) -> str | None:
-    return value if isinstance(value, str) and 0 < len(value) <= longest else None
 
 
 def apply_entry(ref: TensorRef, entry: TensorEntry | None, dtype_policy: str = "") -> TensorRef:

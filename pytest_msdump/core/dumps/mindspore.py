@@ -193,7 +193,7 @@ def _parse_dump(name: str) -> AscendName | None:
 
 def _has_own_tensors(root: Path, folder: Folder, place: TreePlace) -> bool:
     """Whether MindSpore itself wrote arrays to a directory, by names alone."""
-    if any(parse_mindspore(name) or parse_flat(name) for name in folder.files):
+    if any(map(parse_mindspore, folder.files)) or any(map(parse_flat, folder.files)):
         return True
     if is_first_layout(root, folder.parts) and any(map(parse_flat_npy, folder.files)):
         return True

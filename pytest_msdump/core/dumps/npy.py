@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.core.dtypes.decode import storage_of
-from pytest_msdump.core.dumps.array_reader import Layout, StoredView, open_flat, steps_of
+from pytest_msdump.core.dumps.array_reader import BLOCK_BYTES, Layout, StoredView, open_flat, steps_of
 from pytest_msdump.core.dumps.base import Reader
 from pytest_msdump.core.dumps.file_names import (
     number,
@@ -28,7 +28,6 @@ from pytest_msdump.core.dumps.file_names import (
 )
 from pytest_msdump.core.dumps.manifest import apply_entry, read_manifest
 from pytest_msdump.core.dumps.stored_file import LFS_POINTER, StoredFile, truncated
-from pytest_msdump.core.dumps.strided_reader import BLOCK_BYTES
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.facts.memory_formats import may_be_padded
 from pytest_msdump.core.model.dump import Dump, TensorEntry

@@ -259,13 +259,13 @@ def _of_rank(dump: Dump, rank: int) -> Dump:
         dump,
         refs=tuple(_at_rank(ref, rank) for ref in dump.refs),
         older=tuple(_at_rank(ref, rank) for ref in dump.older),
-        graphs=tuple((replace(where, rank=rank), graph) for where, graph in dump.graphs),
+        graphs=tuple((where._replace(rank=rank), graph) for where, graph in dump.graphs),
     )
 
 
 def _at_rank(ref: TensorRef, rank: int) -> TensorRef:
     op = ref.key.op
-    return placed_at(ref, ref.place, key=replace(ref.key, op=replace(op, at=replace(op.at, rank=rank))))
+    return placed_at(ref, ref.place, key=ref.key._replace(op=op._replace(at=op.at._replace(rank=rank))))
 
 
 def _joined(whole: Dump, recordings: Mapping[int, Dump]) -> Dump:
@@ -358,5 +358,5 @@ def _passes(dump: Dump, files: Collection[TensorRef]) -> int:
 
 
 def _at(ref: TensorRef, iteration: int) -> TensorRef:
-    at = replace(ref.key.op.at, iteration=iteration, occurrence=0)
-    return replace(ref, key=replace(ref.key, op=replace(ref.key.op, at=at)))
+    at = ref.key.op.at._replace(iteration=iteration, occurrence=0)
+    return replace(ref, key=ref.key._replace(op=ref.key.op._replace(at=at)))

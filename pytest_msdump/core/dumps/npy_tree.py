@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_msdump.core.dumps.array_files import dump_of_names, output_of
+from pytest_msdump.core.dumps.array_files import dump_of_names, in_counted_order, output_of
 from pytest_msdump.core.dumps.base import DumpBuilder, Reader
 from pytest_msdump.core.dumps.file_names import parse_converted, parse_mindspore, parse_reference
 from pytest_msdump.core.dumps.listing import Folder, walk
@@ -43,7 +43,8 @@ class NpyTreeReader(Reader):
                 refs.append(output_of(op, TensorSource(path, name), self.name, _UNKNOWN))
             known = set(arrays)
             builder.leave_out(folder, [name for name in folder.files if name not in known])
-        return dump_of_names(builder, refs)
+        ordered = in_counted_order(builder, refs)
+        return dump_of_names(builder, refs) if ordered is None else ordered
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open an array lazily; see `Reader.open`."""

@@ -21,7 +21,7 @@ from pytest_msdump.core.dumps.file_names import is_time
 from pytest_msdump.core.dumps.run_history import read_histories, run_once
 from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.dump import PARAMETER, Dump, PartialRun, in_order, placed_at, placed_by_time
-from pytest_msdump.core.model.tensor import TensorKey, TensorRef
+from pytest_msdump.core.model.tensor import TensorKey, TensorRef, location_of
 from pytest_msdump.core.text import Message, Parameter, say
 
 # How many times the longest pause inside the first pass must be exceeded before repeats that neither are complete nor
@@ -164,7 +164,12 @@ def _time(ref: TensorRef) -> int:
 
 
 def _in_time(refs: Iterable[TensorRef]) -> list[TensorRef]:
-    return sorted(refs, key=lambda ref: (_time(ref), ref.source.name, ref.source.text))
+    return sorted(refs, key=_time_and_name)
+
+
+def _time_and_name(ref: TensorRef) -> tuple[int, str, str]:
+    source = ref.source
+    return (source.timestamp or 0, source.name, str(location_of(source.folder, source.name)))
 
 
 def _operator(ref: TensorRef) -> Hashable:
@@ -188,8 +193,8 @@ def _moved(ref: TensorRef, *, iteration: int | None = None, occurrence: int | No
     occurrence = at.occurrence if occurrence is None else occurrence
     if (iteration, occurrence) == (at.iteration, at.occurrence):
         return ref
-    at = replace(at, iteration=iteration, occurrence=occurrence)
-    return replace(ref, key=replace(ref.key, op=replace(ref.key.op, at=at)))
+    at = at._replace(iteration=iteration, occurrence=occurrence)
+    return replace(ref, key=ref.key._replace(op=ref.key.op._replace(at=at)))
 
 
 def _truly_named(files: list[TensorRef]) -> list[TensorRef]:
@@ -203,7 +208,7 @@ def _truly_named(files: list[TensorRef]) -> list[TensorRef]:
             names[_file_operator(ref)].add(ref.key.op.true_name)
     true_names = {operator: name for operator, found in names.items() if len(found) == 1 for name in found if name}
     return [
-        replace(ref, key=replace(ref.key, op=replace(ref.key.op, true_name=true_names[_file_operator(ref)])))
+        replace(ref, key=ref.key._replace(op=ref.key.op._replace(true_name=true_names[_file_operator(ref)])))
         if ref.spec.dtype is None and ref.key.op.true_name is None and _file_operator(ref) in true_names
         else ref
         for ref in files

@@ -92,7 +92,7 @@ class StoredFile:
 
     def read_into(self, target: memoryview, offset: int) -> None:
         """Fill `target` from byte `offset` on; TensorFileError where the file cannot be read or has become shorter."""
-        descriptor, done, needed = self.descriptor, 0, len(target)
+        descriptor, done, needed = self.descriptor, 0, target.nbytes
         try:
             if self._remote is not None:
                 self._remote.read_into(target, offset)

@@ -25,9 +25,6 @@ SHAPE = {1: "dim"}
 NANO_MAGIC = 0x5A5A5A5A
 NANO_TAGS = {4: "input", 5: "output"}
 
-# The first of the four numbers behind the timestamp in a file's name.
-TASK_TYPES = {0: "AICORE", 1: "AICPU", 2: "DEBUG", 3: "HCCL", 4: "FFTSPLUS"}
-
 
 class DataType(NamedTuple):
     """The vendor's name, and the name of `facts.dtypes`; quantised integers are the integers they are stored as."""

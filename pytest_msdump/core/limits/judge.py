@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.dtypes import DTYPES
@@ -62,32 +62,20 @@ class ClearedVerdictError(ConfigError):
     """A stage or a hook that made a verdict better, or changed what others found."""
 
 
-class _Judgement(NamedTuple):
-    """One metric held against its limits: the limit that decided, the outcome as in `Check`, what there is to say.
+class _Said(NamedTuple):
+    """What there is to say of a metric that was held against its limits.
 
     `curable` is whether another bound alone would let it pass, `is_excused` whether it failed, and does not count since
     the values are rounding alone, or random masks.
     """
 
-    metric: str
-    value: float | int | tuple[float, ...] | None
-    limit: Limit
-    outcome: str
-    message: Message | None = None
+    message: Message
     curable: bool = True
     is_excused: bool = False
 
 
-def _check(one: _Judgement) -> Check:
-    """Return the line of the failure table."""
-    limit = one.limit
-    return Check(one.metric, one.value, limit.bound, limit.level, limit.rule, one.outcome, limit.base)
-
-
-def _finding(one: _Judgement, message: Message) -> Finding:
-    outcome = "note" if one.outcome == "skipped" else one.outcome
-    value = None if isinstance(one.value, tuple) else one.value
-    return Finding(outcome, message, one.metric, value, one.limit.bound, one.limit.rule)
+# A number, the limit that decided, the outcome as in `Check`, and what there is to say.
+_Judgement: TypeAlias = tuple[float | int | tuple[float, ...] | None, Limit, str, _Said | None]
 
 
 def judge(
@@ -110,28 +98,36 @@ def judge(
     `saturated_count` must be 0 and the sides differ. `remarks` are about the files: notes, which fail where the files
     have to agree bit by bit.
     """
-    judged = [_judge_metric(metric, levels, comparison, limits) for metric, levels in limits.by_metric.items()]
     codes = {remark.code for remark in remarks}
-    if not limits.dtype_equal and not codes.isdisjoint((_ROUNDING, _MASKS)):
-        judged = [_as_excused(one, of_masks=_MASKS in codes) for one in judged]
+    excuses = not limits.dtype_equal and not codes.isdisjoint((_ROUNDING, _MASKS))
+    checks: list[Check] = []
+    said: dict[str, _Said] = {}
+    for metric, levels in limits.by_metric.items():
+        value, limit, outcome, one = _judge_metric(metric, levels, comparison, limits)
+        if excuses and one is not None and _is_excused(limit, outcome, of_masks=_MASKS in codes):
+            outcome, one = "warn", _Said(one.message, curable=False, is_excused=True)
+        checks.append(Check(metric, value, limit.bound, limit.level, limit.rule, outcome, limit.base))
+        if one is not None:
+            said[metric] = one
     types = None if left_dtype == right_dtype else _dtype_finding(comparison, limits, left_dtype, right_dtype)
     findings = [] if types is None else [types]
     if comparison.finite != comparison.elements and limits.nan == "forbid":
         findings.append(_forbidden_nonfinite(comparison, limits))
-    findings += _not_compared(comparison, judged)
+    findings += _not_compared(comparison, checks)
     if limits.uncompared != (0, 0):
         findings += _uncompared_occurrences(limits)
     if overflows:
         findings += _device_overflows(comparison, limits, overflows)
-    findings += [_remark_finding(remark, limits, judged) for remark in remarks]
+    findings += [_remark_finding(remark, limits, said) for remark in remarks]
     findings += [Finding("note", Message("device_overflow_right", {"told": told})) for told in right_overflows]
     # Of differing types the bits cannot be compared, which would only say so again.
-    said = {"bitwise_mismatch"} if types and limits.dtype_equal else set()
-    findings += [
-        _finding(one, one.message)
-        for one in judged
-        if one.message is not None and not (one.outcome == "undefined" and one.metric in said)
-    ]
+    repeated = {"bitwise_mismatch"} if types and limits.dtype_equal else set()
+    for check in checks if said else ():
+        if check.metric in said and not (check.outcome == "undefined" and check.metric in repeated):
+            outcome = "note" if check.outcome == "skipped" else check.outcome
+            value = None if isinstance(check.value, tuple) else check.value
+            message = said[check.metric].message
+            findings.append(Finding(outcome, message, check.metric, value, check.limit, check.rule))
     findings += [Finding("note", note) for note in limits.notes]
     findings += [
         Finding("note", Message(one.code, {"n": one.elements, "elements": comparison.elements, "near": one.near}))
@@ -142,10 +138,10 @@ def judge(
         or (limits.dtype_equal and not codes.issubset(_OF_VALUES))
         or (limits.repeats_rule != "" and limits.uncompared != (0, 0))
     )
-    verdict = verdict_from(findings, {} if is_hopeless else _would_pass(judged))
+    verdict = verdict_from(findings, {} if is_hopeless else _would_pass(checks, said))
     if limits.usual and verdict.outcome not in FAILING:
         verdict = replace(verdict, findings=(*verdict.findings, *permitted(comparison, limits)))
-    return verdict, tuple([_check(one) for one in judged])
+    return verdict, tuple(checks)
 
 
 def verdict_from(findings: Sequence[Finding], would_pass: Mapping[str, float]) -> Verdict:
@@ -192,7 +188,9 @@ def only_worse(before: Record, after: Record, *, by: str) -> Record:
 def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison, limits: Limits) -> _Judgement:
     """Hold a number against its limits, the failing level first."""
     is_golden = METRICS[metric].golden is not None
-    first, (measured, apart) = levels[0], comparison.judged(metric)
+    first, measured, apart = levels[0], comparison.measurements.get(metric), None
+    if comparison.dominated:
+        measured, apart = comparison.judged(metric)
     if measured is None:
         measured = Measurement(metric, undefined=_NO_GOLDEN if is_golden else _UNMEASURED)
     value = measured.value
@@ -204,46 +202,45 @@ def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison
             code = "limit_skipped_near_zero"
         parameters: dict[str, Parameter] = {"metric": metric, "rule": first.rule}
         parameters |= {"why": why} if code == "limit_skipped" else {}
-        return _Judgement(metric, None, first, "skipped", Message(code, parameters))
+        return None, first, "skipped", _Said(Message(code, parameters))
     if comparison.elements == 0:
-        return _Judgement(metric, None, first, "skipped")
+        return None, first, "skipped", None
     # An equal pair may differ in its bits (−0.0 and 0.0, NaN payloads), and both of it from golden.
-    if comparison.equal and metric != "bitwise_mismatch" and not (is_golden and measured.value is not None):
-        return _Judgement(metric, value, first, "ok")
+    if comparison.differing == 0 and metric != "bitwise_mismatch" and not (is_golden and measured.value is not None):
+        return value, first, "ok", None
     if value is None or isinstance(value, tuple):
         why = measured.undefined or _UNMEASURED
         message = Message("metric_undefined", {"metric": metric, "why": why, "rule": first.rule})
         if apart is not None:
             message = Message("metric_undefined_of_others", {**message.parameters, **_others(comparison, apart)})
-        return _Judgement(metric, None, first, "undefined", message, curable=False)
+        return None, first, "undefined", _Said(message, curable=False)
     if comparison.right_zero_mismatch and metric in RELATIVE_METRICS:
         # A relative error does not cover the elements whose reference is 0.
         message = Message("leaves_out_zeros", _parameters(value, first) | {"n": comparison.right_zero_mismatch})
-        return _Judgement(metric, value, first, first.level, message, curable=False)
+        return value, first, first.level, _Said(message, curable=False)
     for limit in levels:
         if not meets(value, limit):
             detail = (
                 _detail(measured, comparison) if apart is None else Message("detail_others", _others(comparison, apart))
             )
             message = _beyond(value, limit, detail)
-            return _Judgement(metric, value, limit, limit.level, message, curable=metric != "nonfinite_mismatch")
+            return value, limit, limit.level, _Said(message, curable=metric != "nonfinite_mismatch")
     if limits.known_drift is not None:
         for limit in levels:
             if limit not in limits.strict:
                 return _within_known_drift(value, limit, limits)
-    return _Judgement(metric, value, first, "ok")
+    return value, first, "ok", None
 
 
-def _as_excused(one: _Judgement, *, of_masks: bool) -> _Judgement:
-    """Excuse a number that says nothing of values that are rounding alone, for which a limit of 0 asks for equal ones.
+def _is_excused(limit: Limit, outcome: str, *, of_masks: bool) -> bool:
+    """Whether a number says nothing of values that are rounding alone, for which a limit of 0 asks for equal ones.
 
     Of random masks no number of elements says anything.
     """
-    if one.outcome not in FAILING or one.metric in CLASS_METRICS:
-        return one
-    if not of_masks and (one.metric not in SCALE_FREE_METRICS or (one.limit.bound == 0 and one.metric != "allclose")):
-        return one
-    return one._replace(outcome="warn", curable=False, is_excused=True)
+    metric = limit.metric
+    if outcome not in FAILING or metric in CLASS_METRICS:
+        return False
+    return of_masks or (metric in SCALE_FREE_METRICS and (limit.bound != 0 or metric == "allclose"))
 
 
 def _larger_is_better(metric: str) -> bool:
@@ -256,12 +253,12 @@ def _within_known_drift(value: float | int, limit: Limit, limits: Limits) -> _Ju
     normal = [other for other in limits.strict if other.metric == metric]
     broken = next((other for other in normal if not meets(value, other)), None)
     if normal and broken is None:
-        return _Judgement(metric, value, limit, "ok")
+        return value, limit, "ok", None
     way = "down_to" if _larger_is_better(metric) else "up_to"
     if broken is None:
-        return _Judgement(metric, value, limit, "warn", Message(f"drift_alone_{way}", _parameters(value, limit)))
+        return value, limit, "warn", _Said(Message(f"drift_alone_{way}", _parameters(value, limit)))
     parameters: dict[str, Parameter] = {"why": _beyond(value, broken), "limit": limit.bound, "rule": limit.rule}
-    return _Judgement(metric, value, limit, "warn", Message(f"drift_accepted_{way}", parameters))
+    return value, limit, "warn", _Said(Message(f"drift_accepted_{way}", parameters))
 
 
 def _parameters(value: float | int, limit: Limit) -> dict[str, Parameter]:
@@ -342,11 +339,11 @@ def _device_overflows(comparison: Comparison, limits: Limits, sentences: Sequenc
         yield Finding(outcome, Message("device_overflow", {"told": sentence}), rule=rule)
 
 
-def _remark_finding(remark: Message, limits: Limits, judged: Sequence[_Judgement]) -> Finding:
+def _remark_finding(remark: Message, limits: Limits, said: Mapping[str, _Said]) -> Finding:
     if remark.code in _OF_MASKS[1:]:
         return Finding("fail", remark)
     if remark.code in (_ROUNDING, _MASKS):
-        return Finding("warn" if any(one.is_excused for one in judged) else "note", remark)
+        return Finding("warn" if any(one.is_excused for one in said.values()) else "note", remark)
     if remark.code == "computed_in":
         judged_as = Message("judged_as_computed", {"why": remark, "dtype": limits.judged_as})
         return Finding("note", remark if limits.dtype_equal else judged_as)
@@ -371,11 +368,11 @@ def _uncompared_occurrences(limits: Limits) -> Iterator[Finding]:
             yield Finding("fail" if rule else "warn", message, rule=rule or None)
 
 
-def _not_compared(comparison: Comparison, judged: Sequence[_Judgement]) -> Iterator[Finding]:
+def _not_compared(comparison: Comparison, checks: Sequence[Check]) -> Iterator[Finding]:
     """Nothing that was not compared, or not looked at, may count as passed."""
     if comparison.elements == 0:
         yield Finding("warn", Message("nothing_compared_empty"))
-    elif not comparison.equal and _is_unjudged(comparison, judged):
+    elif not comparison.equal and _is_unjudged(comparison, checks):
         yield Finding("undefined", Message("no_limit_applies"))
     count, total = comparison.elements, comparison.total_elements
     if total is not None:
@@ -385,13 +382,13 @@ def _not_compared(comparison: Comparison, judged: Sequence[_Judgement]) -> Itera
         yield Finding("warn", Message("sampled_of_unknown", {"n": count}))
 
 
-def _is_unjudged(comparison: Comparison, judged: Sequence[_Judgement]) -> bool:
+def _is_unjudged(comparison: Comparison, checks: Sequence[Check]) -> bool:
     """Whether no limit on accuracy could be judged; limits on NaN and overflow alone are meant so."""
     # What differs next to 0 alone has relative errors of 0 by definition.
     if comparison.near_zero == comparison.differing:
-        return not judged
-    outcomes = {one.outcome for one in judged}
-    of_accuracy = {one.outcome for one in judged if one.metric not in CLASS_METRICS}
+        return not checks
+    outcomes = {one.outcome for one in checks}
+    of_accuracy = {one.outcome for one in checks if one.metric not in CLASS_METRICS}
     return outcomes.isdisjoint(FAILING) and (of_accuracy or outcomes) <= {"skipped"}
 
 
@@ -399,12 +396,12 @@ _UPWARD = Context(prec=3, rounding=ROUND_CEILING)
 _EXACT = Context(prec=50)
 
 
-def _would_pass(judged: Iterable[_Judgement]) -> dict[str, float]:
+def _would_pass(checks: Iterable[Check], said: Mapping[str, _Said]) -> dict[str, float]:
     """Return the bound that each failed metric would have met, except where no bound would cure it."""
     return {
         one.metric: bound
-        for one in judged
-        if one.outcome == "fail" and one.curable and isinstance(one.value, int | float)
+        for one in checks
+        if one.outcome == "fail" and said[one.metric].curable and isinstance(one.value, int | float)
         if (bound := passing_bound(one.metric, one.value)) is not None
     }
 

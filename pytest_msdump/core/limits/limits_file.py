@@ -10,13 +10,13 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from pytest_msdump.core.dtypes import coarser, rounding_unit
-from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.facts.profiles import (
     ASSUMED_MULTIPLIERS,
     CALIBRATED_METRICS,
@@ -25,6 +25,8 @@ from pytest_msdump.core.facts.profiles import (
     MOST_LOOSER,
     SMALL_ELEMENTS,
 )
+from pytest_msdump.core.forms import Form, WrongValueError, expected, in_words, list_of, nullable, optional, table
+from pytest_msdump.core.forms.values import FLAG, checked, one_of, whole
 from pytest_msdump.core.limits.judge import passing_bound
 from pytest_msdump.core.limits.permissions import looser_than_default
 from pytest_msdump.core.model.comparison import Limit
@@ -303,207 +305,174 @@ def rounded_up(value: float) -> float:
 
 def limits_text(limits: LimitsFile) -> str:
     """Return the text of a limits file, a tensor on each line, the same for the same limits."""
-    reference = {name: value for name in ReferenceFacts.__slots__ if (value := getattr(limits.reference, name))}
-    perturbed = {name: getattr(limits.perturbed, name) for name in Perturbed.__slots__}
-    head = {
-        "accepted": [{"date": one.date, "reason": one.reason} for one in limits.accepted],
-        "m": dict(limits.multipliers),
-        "m_from": {"alpha": limits.alpha, "controls": limits.controls},
-        "method": "perturb",
-        "metric_version": METRIC_VERSION,
-        "perturb": perturbed,
-        "reference": reference,
-        "schema": _SCHEMA,
-    }
-    lines = [f"  {json.dumps(name)}: {_line(tensor)}" for name, tensor in sorted(limits.tensors.items())]
+    head = _LIMITS.write(limits)
+    tensors = sorted(head.pop("tensors").items())
+    lines = [f"  {json.dumps(name)}: {json.dumps(one, sort_keys=True)}" for name, one in tensors]
     start = json.dumps(head, indent=1, sort_keys=True).removesuffix("\n}")
     return f'{start},\n "tensors": {{\n' + ",\n".join(lines) + "\n }\n}\n"
-
-
-def _line(tensor: TensorLimits) -> str:
-    values: dict[str, Any] = {"class": tensor.kind, "elements": tensor.elements}
-    for metric, base in tensor.metrics.items():
-        entry: dict[str, Any] = {"base": base.base}
-        entry |= {"amp": dict(base.amp)} if base.amp else {}
-        entry |= {} if base.at_most is None else {"at_most": base.at_most}
-        values[METRICS[metric].short or metric] = entry
-    if tensor.flipped:
-        values["unstable"] = {"flipped": tensor.flipped, "of": tensor.elements}
-    if tensor.chaotic:
-        values["chaotic"] = True
-    return json.dumps(values, sort_keys=True)
-
-
-# Takes a value and where it stands; returns what it means, or raises ConfigError beginning with that place.
-_Reader = Callable[[Any, str], Any]
 
 
 def parse_limits(document: Any, *, name: str = "msdump.limits.json") -> LimitsFile:
     """Return the limits of a file's JSON values; ConfigError that begins with its `name` and the place otherwise."""
     if not isinstance(document, dict) or "schema" not in document:
         raise ConfigError(f"{name}: is no limits file, it has no schema; write one with msdump calibrate")
-    values = _table(
-        document,
-        f"{name}:",
-        {
-            "schema": _whole(_SCHEMA, _SCHEMA),
-            "metric_version": _whole(0, _MOST_ITEMS),
-            "method": _one_of(("perturb",)),
-            "reference": _record(
-                ReferenceFacts, {**dict.fromkeys(_DIGESTS, _digest_text), "dtype": _text, "framework": _text}
-            ),
-            "perturb": _record(
-                Perturbed,
-                {
-                    "u": _share,
-                    "runs": _whole(1, _MOST_ITEMS),
-                    "what": _text,
-                    "seeds": _list(_whole(-(2**63), 2**64)),
-                    "coarse": _list(_share),
-                    "golden": _flag,
-                },
-                ("u",),
-            ),
-            "m": _record(dict, dict.fromkeys(ASSUMED_MULTIPLIERS, _positive), tuple(ASSUMED_MULTIPLIERS)),
-            "m_from": _record(dict, {"controls": _whole(0, 2**31), "alpha": _nullable(_share)}, ("controls", "alpha")),
-            "accepted": _list(_record(Accepted, {"date": _date, "reason": _text}, ("date", "reason"))),
-            "tensors": _tensors,
-        },
-        ("schema", "metric_version", "method", "reference", "perturb", "m", "m_from", "tensors"),
-    )
-    if values["metric_version"] != METRIC_VERSION:
-        raise ConfigError(
-            f"{name}: was made with version {values['metric_version']} of the metrics, and this is version "
-            f"{METRIC_VERSION}: their numbers differ; calibrate again"
-        )
-    _refuse_met_by_all(values["m"], values["reference"].dtype, name)
-    return LimitsFile(
-        reference=values["reference"],
-        perturbed=values["perturb"],
-        multipliers=values["m"],
-        accepted=values.get("accepted", ()),
-        tensors=values["tensors"],
-        name=name,
-        **values["m_from"],
-    )
+    with in_words("{place} must be {what}, not {value!r:.60}"):
+        limits: LimitsFile = _LIMITS.read(document, f"{name}:")
+        return replace(limits, name=name)
 
 
-def _refuse_met_by_all(multipliers: Mapping[str, float], dtype: str, name: str) -> None:
-    """Refuse a multiplier that makes any tensor pass: no base is below one rounding."""
-    most = 1 / (rounding_unit(dtype) or 2.0**-53)
-    for kind, m in multipliers.items():
-        if m >= most:
-            raise ConfigError(
-                f"{name}: m {kind} = {m:g} is met by every tensor; give a number below {most:g}, or calibrate again"
-            )
+def _object(make: Callable[..., Any], keys: Mapping[str, Form], *needs: str, parts: Any = None) -> Form:
+    return table(make, keys, needs=needs, parts=parts, what="an object", join=" ")
 
 
-def _tensors(value: Any, where: str) -> dict[str, TensorLimits]:
-    if not isinstance(value, dict) or len(value) > _MOST_TENSORS:
-        raise ConfigError(f"{where} must be an object of at most {_MOST_TENSORS} tensors")
-    if long := next((name for name in value if len(name) > _LONGEST_NAME), ""):
-        raise ConfigError(f"{where} {long!r:.60}… is longer than any name of a tensor")
-    return {name: _tensor(entry, f"{where} {name!r:.200}") for name, entry in value.items()}
+def _list(form: Form) -> Form:
+    return list_of(form, most=_MOST_ITEMS, what=f"a list of at most {_MOST_ITEMS}")
 
 
-def _tensor(value: Any, where: str) -> TensorLimits:
-    base = _record(Base, {"base": _positive, "amp": _amplifications, "at_most": _positive}, ("base",))
-    flipped = _record(dict, {"flipped": _whole(1, _MOST_ELEMENTS), "of": _whole(1, _MOST_ELEMENTS)}, ("flipped", "of"))
-    found = _table(
-        value,
-        where,
-        {
-            "class": _one_of(tuple(ASSUMED_MULTIPLIERS)),
-            "elements": _whole(0, _MOST_ELEMENTS),
-            **{METRICS[metric].short or metric: base for metric in CALIBRATED_METRICS},
-            "unstable": flipped,
-            "chaotic": _flag,
-        },
-        ("class", "elements"),
-    )
-    unstable = found.get("unstable", {"flipped": 0, "of": found["elements"]})
-    if unstable["of"] != found["elements"] or unstable["flipped"] > unstable["of"]:
-        raise ConfigError(f"{where} unstable: 'of' must be the number of elements, and 'flipped' no more")
-    return TensorLimits(
-        elements=found["elements"],
-        kind=found["class"],
-        metrics={SHORT_FORMS.get(name, name): one for name, one in found.items() if isinstance(one, Base)},
-        flipped=unstable["flipped"],
-        chaotic=found.get("chaotic", False),
-    )
+def _whole(least: int, most: int) -> Form:
+    return whole(f"a whole number from {least} on", least, most)
 
 
-def _amplifications(value: Any, where: str) -> dict[str, float]:
+def _is_positive(value: Any) -> bool:
+    # Within these bounds no product of two is infinite or 0.
+    return type(value) in (int, float) and 1e-30 <= value <= 1e30
+
+
+_TEXT = checked("a text", lambda value: isinstance(value, str) and len(value) <= _LONGEST_TEXT)
+_DAY = checked("a day, e.g. '2026-12-31'", lambda value: isinstance(value, str) and bool(_DATE.fullmatch(value)))
+_DIGEST_TEXT = checked(
+    "'sha256:' and a digest", lambda value: isinstance(value, str) and bool(_DIGEST.fullmatch(value))
+)
+_POSITIVE = checked("a number above 0", _is_positive)
+_AT_LEAST_0 = checked(
+    "a number, 0 or more", lambda value: (type(value) in (int, float) and value == 0) or _is_positive(value)
+)
+_SHARE = checked("a number between 0 and 1", lambda value: _is_positive(value) and value < 1)
+
+
+def _read_amplifications(value: Any, where: str) -> dict[str, float]:
     if not isinstance(value, dict) or len(value) > _MOST_ITEMS:
-        raise ConfigError(f"{where} must be an object of amplifications by -log2(u)")
+        raise expected("an object of amplifications by -log2(u)", value, where)
     for exponent in value:
         try:
             is_exponent = 0 < float(exponent) < 1100 and len(exponent) < 20
         except ValueError:
             is_exponent = False
         if not is_exponent:
-            raise ConfigError(f"{where}: {exponent!r:.60} is no -log2(u), e.g. '24'")
-    return {exponent: _at_least_0(one, f"{where} {exponent!r}") for exponent, one in value.items()}
+            raise WrongValueError(f"{exponent!r:.60} is no -log2(u), e.g. '24'", where)
+    return {exponent: _AT_LEAST_0.read(one, f"{where} {exponent!r}") for exponent, one in value.items()}
 
 
-def _table(value: Any, where: str, keys: Mapping[str, _Reader], needed: tuple[str, ...] = ()) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ConfigError(f"{where} must be an object, not {value!r:.60}")
-    place = where.removesuffix(":")
-    for key in value:
-        if key not in keys:
-            raise UnknownNameError(f"{place}: unknown key {key!r:.60}; {nearest(key[:60], keys)}")
-    for key in needed:
-        if key not in value:
-            raise ConfigError(f"{place}: needs {key!r}")
-    return {key: read(value[key], f"{where} {key}") for key, read in keys.items() if key in value}
-
-
-def _record(kind: Callable[..., Any], keys: Mapping[str, _Reader], needed: tuple[str, ...] = ()) -> _Reader:
-    return lambda value, where: kind(**_table(value, where, keys, needed))
-
-
-def _list(read: _Reader) -> _Reader:
-    def read_all(value: Any, where: str) -> tuple[Any, ...]:
-        if not isinstance(value, list) or len(value) > _MOST_ITEMS:
-            raise ConfigError(f"{where} must be a list of at most {_MOST_ITEMS}, not {value!r:.60}")
-        return tuple(read(one, f"{where}[{place}]") for place, one in enumerate(value))
-
-    return read_all
-
-
-def _nullable(read: _Reader) -> _Reader:
-    return lambda value, where: None if value is None else read(value, where)
-
-
-def _is(what: str, holds: Callable[[Any], bool]) -> _Reader:
-    def read(value: Any, where: str) -> Any:
-        if not holds(value):
-            raise ConfigError(f"{where} must be {what}, not {value!r:.60}")
-        return value
-
-    return read
-
-
-def _is_positive(value: Any) -> bool:
-    # Within these bounds no product of two is infinite or 0.
-    return isinstance(value, int | float) and not isinstance(value, bool) and 1e-30 <= value <= 1e30
-
-
-def _whole(least: int, most: int) -> _Reader:
-    return _is(f"a whole number from {least} on", lambda value: type(value) is int and least <= value <= most)
-
-
-def _one_of(words: tuple[str, ...]) -> _Reader:
-    return _is(f"one of {', '.join(words)}", lambda value: value in words)
-
-
-_text = _is("a text", lambda value: isinstance(value, str) and len(value) <= _LONGEST_TEXT)
-_date = _is("a day, e.g. '2026-12-31'", lambda value: isinstance(value, str) and bool(_DATE.fullmatch(value)))
-_digest_text = _is("'sha256:' and a digest", lambda value: isinstance(value, str) and bool(_DIGEST.fullmatch(value)))
-_flag = _is("true or false", lambda value: isinstance(value, bool))
-_positive = _is("a number above 0", _is_positive)
-_at_least_0 = _is(
-    "a number, 0 or more", lambda value: (type(value) in (int, float) and value == 0) or _is_positive(value)
+_BASE = _object(
+    Base,
+    {"base": _POSITIVE, "amp": optional(Form(_read_amplifications, dict), {}), "at_most": optional(_POSITIVE)},
+    "base",
 )
-_share = _is("a number between 0 and 1", lambda value: _is_positive(value) and value < 1)
+_SHORT = {metric: METRICS[metric].short or metric for metric in CALIBRATED_METRICS}
+_UNSTABLE = _object(dict, dict.fromkeys(("flipped", "of"), _whole(1, _MOST_ELEMENTS)), "flipped", "of")
+
+
+def _tensor(elements: int, **found: Any) -> TensorLimits:
+    unstable = found.get("unstable", {"flipped": 0, "of": elements})
+    if not unstable["flipped"] <= unstable["of"] == elements:
+        raise WrongValueError("unstable: 'of' must be the number of elements, and 'flipped' no more")
+    metrics = {metric: found[short] for metric, short in _SHORT.items() if short in found}
+    return TensorLimits(elements, found["class"], metrics, unstable["flipped"], found.get("chaotic", False))
+
+
+def _tensor_parts(one: TensorLimits) -> dict[str, Any]:
+    unstable = {"flipped": one.flipped, "of": one.elements} if one.flipped else None
+    about = {"class": one.kind, "elements": one.elements, "unstable": unstable, "chaotic": one.chaotic}
+    return about | {_SHORT[metric]: base for metric, base in one.metrics.items()}
+
+
+_TENSOR = _object(
+    _tensor,
+    {
+        "class": one_of(ASSUMED_MULTIPLIERS),
+        "elements": _whole(0, _MOST_ELEMENTS),
+        **dict.fromkeys(_SHORT.values(), _BASE),
+        "unstable": optional(_UNSTABLE._replace(write=dict)),
+        "chaotic": optional(FLAG, default=False),
+    },
+    *("class", "elements"),
+    parts=_tensor_parts,
+)
+
+
+def _read_tensors(value: Any, where: str) -> dict[str, TensorLimits]:
+    if not isinstance(value, dict) or len(value) > _MOST_TENSORS:
+        raise expected(f"an object of at most {_MOST_TENSORS} tensors", value, where)
+    if long := next((name for name in value if len(name) > _LONGEST_NAME), ""):
+        raise ConfigError(f"{where} {long!r:.60}… is longer than any name of a tensor")
+    return {name: _TENSOR.read(entry, f"{where} {name!r:.200}") for name, entry in value.items()}
+
+
+def _limits(**found: Any) -> LimitsFile:
+    if (version := found["metric_version"]) != METRIC_VERSION:
+        raise WrongValueError(
+            f"was made with version {version} of the metrics, and this is version {METRIC_VERSION}: their numbers "
+            "differ; calibrate again"
+        )
+    # No base is below one rounding.
+    most = 1 / (rounding_unit(found["reference"].dtype) or 2.0**-53)
+    for kind, m in found["m"].items():
+        if m >= most:
+            raise WrongValueError(
+                f"m {kind} = {m:g} is met by every tensor; give a number below {most:g}, or calibrate again"
+            )
+    return LimitsFile(
+        reference=found["reference"],
+        perturbed=found["perturb"],
+        multipliers=found["m"],
+        accepted=found.get("accepted", ()),
+        tensors=found["tensors"],
+        **found["m_from"],
+    )
+
+
+_LIMITS = _object(
+    _limits,
+    {
+        "schema": _whole(_SCHEMA, _SCHEMA),
+        "metric_version": _whole(0, _MOST_ITEMS),
+        "method": one_of(("perturb",)),
+        "reference": _object(
+            ReferenceFacts,
+            {
+                **dict.fromkeys(_DIGESTS, optional(_DIGEST_TEXT, "")),
+                **dict.fromkeys(("dtype", "framework"), optional(_TEXT, "")),
+            },
+        ),
+        "perturb": _object(
+            Perturbed,
+            {
+                "u": _SHARE,
+                "runs": _whole(1, _MOST_ITEMS),
+                "what": _TEXT,
+                "seeds": _list(_whole(-(2**63), 2**64)),
+                "coarse": _list(_SHARE),
+                "golden": FLAG,
+            },
+            "u",
+        ),
+        "m": _object(dict, dict.fromkeys(ASSUMED_MULTIPLIERS, _POSITIVE), *ASSUMED_MULTIPLIERS)._replace(write=dict),
+        "m_from": _object(
+            dict, {"controls": _whole(0, 2**31), "alpha": nullable(_SHARE)}, "controls", "alpha"
+        )._replace(write=dict),
+        "accepted": _list(_object(Accepted, {"date": _DAY, "reason": _TEXT}, "date", "reason")),
+        "tensors": Form(_read_tensors, lambda tensors: {name: _TENSOR.write(one) for name, one in tensors.items()}),
+    },
+    *("schema", "metric_version", "method", "reference", "perturb", "m", "m_from", "tensors"),
+    parts=lambda limits: {
+        "schema": _SCHEMA,
+        "metric_version": METRIC_VERSION,
+        "method": "perturb",
+        "reference": limits.reference,
+        "perturb": limits.perturbed,
+        "m": limits.multipliers,
+        "m_from": {"alpha": limits.alpha, "controls": limits.controls},
+        "accepted": limits.accepted,
+        "tensors": limits.tensors,
+    },
+)

@@ -6,15 +6,18 @@ import datetime
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.facts.dtypes import ALIASES, DTYPES
 from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.core.facts.profiles import PROFILES
-from pytest_msdump.core.limits.limits_file import LimitsFile
 from pytest_msdump.core.model.comparison import Limits
 from pytest_msdump.core.model.tensor import Coordinates, TensorKey
 from pytest_msdump.core.text import bound_text
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.limits.limits_file import LimitsFile
 
 # Metric → (fails beyond, warns beyond); either may be absent.
 Bounds = Mapping[str, tuple[float | None, float | None]]

@@ -6,19 +6,22 @@ import datetime
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_msdump.core.dtypes import coarser
 from pytest_msdump.core.errors import ConfigError, TensorShapeError
 from pytest_msdump.core.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.core.facts.metrics import METRICS, SCALE_FREE_METRICS
 from pytest_msdump.core.facts.profiles import PROFILES, TOLERANCES, Tolerance, golden_multiplier
-from pytest_msdump.core.limits.limits_file import LimitsFile
 from pytest_msdump.core.limits.permissions import profile_row, usual_profile
 from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule, marker_label, metric_id
 from pytest_msdump.core.model.comparison import Limit, Limits
 from pytest_msdump.core.model.spellings import KnownNames, addresses, glob_matches
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, OpKey, Pair, TensorKey, mangle
 from pytest_msdump.core.text import ENGLISH, Message
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.limits.limits_file import LimitsFile
 
 # What the rule of PyTorch limits, which judges in the place of a profile where there is a golden tensor.
 GOLDEN_RULE_METRIC = "golden_rmse_ratio"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pytest_msdump.core.matching.coordinates import CommonCoordinates, Place, PlaceIndex, Wanted, without_occurrence
 from pytest_msdump.core.matching.rules import FusionRules
 from pytest_msdump.core.matching.selection import MapEntry
-from pytest_msdump.core.matching.sides import Side
+from pytest_msdump.core.matching.sides import Side, SideOperator
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import TensorRef, Transform
 from pytest_msdump.core.text import Message
@@ -91,7 +91,9 @@ class PairingState:
 
     def is_free(self, side: str, ref: int, place: Place) -> bool:
         """Whether a tensor may still be paired with one at this place of the other side."""
-        return (side, ref) not in self.withheld and not self._partners[side].has_compatible(ref, place)
+        partners = self._partners[side]
+        is_paired = ref in partners.paired and partners.has_compatible(ref, place)
+        return not is_paired and (side, ref) not in self.withheld
 
     def join_operators(self, left: int, right: int) -> None:
         """Note that two operators belong together by name, whether or not they have a slot in common."""
@@ -104,9 +106,12 @@ class PairingState:
         return (
             not self._namesakes["left"].has_compatible(left, theirs.at)
             and not self._namesakes["right"].has_compatible(right, ours.at)
-            and any(self.is_free("left", ref, theirs.at) for ref in self.left.selected(ours).values())
-            and any(self.is_free("right", ref, ours.at) for ref in self.right.selected(theirs).values())
+            and self._has_free(self.left, ours, theirs.at)
+            and self._has_free(self.right, theirs, ours.at)
         )
+
+    def _has_free(self, side: Side, op: SideOperator, place: Place) -> bool:
+        return bool([ref for ref in side.selected(op).values() if self.is_free(side.name, ref, place)])
 
     def is_paired(self, side: str, ref: int) -> bool:
         """Whether a tensor has any partner."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from ctypes import CDLL, Structure, byref, c_char, c_double, c_int32, c_int64, c_uint64, c_void_p
+from ctypes import CDLL, Structure, byref, c_double, c_int32, c_int64, c_ubyte, c_uint64, c_void_p
 from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
@@ -35,23 +35,10 @@ class _Sum(Structure):
     _fields_ = (("high", c_double), ("low", c_double))
 
 
-class _Candidate(Structure):
-    _fields_ = (
-        ("score", c_double),
-        ("left", c_double),
-        ("right", c_double),
-        ("element", c_int64),
-        ("forbidden", c_int64),
-    )
-
-
-class _Mismatch(Structure):
-    _fields_ = (("left", c_double), ("right", c_double), ("element", c_int64))
-
-
-# How many elements and differing bits, and `Classes`; `Moments`; and `Errors`, whose sums are two numbers each.
-_COUNTS, _MOMENTS = Struct(f"{2 + len(Classes._fields)}q"), Struct("q6d")
-_ERRORS, _PAIR = Struct("9q2Q9ddqdq"), Struct("2d")
+# How many elements and differing bits, and `Classes`; `Moments` of both sides; the product; `Errors`, whose sums are
+# two numbers each; how many worst elements and mismatches there are.
+_SUMS = Struct(f"{2 + len(Classes._fields)}q q6d q6d 2d 9q2Q9ddqdq 2q")
+_CANDIDATE, _MISMATCH = Struct("3d2q"), Struct("2dq")
 
 
 class _Slices(Structure):
@@ -60,15 +47,9 @@ class _Slices(Structure):
 
 class _Found(Structure):
     _fields_ = (
-        ("counts", c_char * _COUNTS.size),
-        ("left", c_char * _MOMENTS.size),
-        ("right", c_char * _MOMENTS.size),
-        ("product", c_char * _PAIR.size),
-        ("errors", c_char * _ERRORS.size),
-        ("worst_count", c_int64),
-        ("mismatch_count", c_int64),
-        ("worst", _Candidate * _MOST_WORST),
-        ("mismatches", _Mismatch * _MOST_WORST),
+        ("sums", c_ubyte * _SUMS.size),
+        ("worst", c_ubyte * (_MOST_WORST * _CANDIDATE.size)),
+        ("mismatches", c_ubyte * (_MOST_WORST * _MISMATCH.size)),
         ("slices", _Slices),
     )
 
@@ -143,9 +124,9 @@ class SketchTables(NamedTuple):
 class CompiledSums:
     """The first pass over a pair."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, library: CDLL | None) -> None:
         self._task = task
-        self._library = choose_kernel().library
+        self._library = library
         self._job: _Job | None = None
         self._dtypes: tuple[np.dtype[Any], np.dtype[Any]] | None = None
         self._found = _Found()
@@ -177,22 +158,23 @@ class CompiledSums:
     def partial(self) -> Partial:
         """Return the sums of all blocks that were added."""
         found, job = self._found, self._job
-        elements, bits, *classes = _COUNTS.unpack_from(found)
-        if not elements or job is None:
+        if job is None:
             return NOTHING
+        sums = _SUMS.unpack_from(found)
+        elements, bits, first_places, (worst_count, mismatch_count) = sums[0], sums[1], sums[10:13], sums[-2:]
+        if not elements:
+            return NOTHING
+        number = _number(job.left) if job.right >= _FIRST_INTEGER else float
         return Partial(
-            elements=elements,
-            bits=bits if job.compare_bits else None,
-            classes=Classes(*classes[:8], *[None if element < 0 else element for element in classes[8:]]),
-            left=_moments(_MOMENTS.unpack_from(found, _Found.left.offset)),
-            right=_moments(_MOMENTS.unpack_from(found, _Found.right.offset)),
-            product=Sum(*_PAIR.unpack_from(found, _Found.product.offset)),
-            errors=_errors(
-                _ERRORS.unpack_from(found, _Found.errors.offset),
-                _number(job.left) if job.right >= _FIRST_INTEGER else float,
-            ),
-            worst=_worst(found, job) if found.worst_count or found.mismatch_count else (),
-            slices=None if self._slices is None else SliceSums(*self._slices[0]),
+            elements,
+            bits if job.compare_bits else None,
+            Classes(*sums[2:10], *[None if element < 0 else element for element in first_places]),
+            _moments(sums[13:20]),
+            _moments(sums[20:27]),
+            Sum(sums[27], sums[28]),
+            _errors(sums[29:-2], number),
+            _worst(found, job, worst_count, mismatch_count) if worst_count or mismatch_count else (),
+            None if self._slices is None else SliceSums(*self._slices[0]),
         )
 
 
@@ -205,18 +187,16 @@ class CompiledDivergence:
 
     @classmethod
     def of(
-        cls, left: Array, right: Array, spans: tuple[Span, Span], everything_finite: bool
+        cls, library: CDLL | None, left: Array, right: Array, spans: tuple[Span, Span], everything_finite: bool
     ) -> CompiledDivergence | None:
         """Return the second pass for blocks of these dtypes and ranges; ``None`` where the kernel cannot do it."""
-        library, a, b = choose_kernel().library, _NUMBERS.get(left.dtype), _NUMBERS.get(right.dtype)
+        a, b = _NUMBERS.get(left.dtype), _NUMBERS.get(right.dtype)
         if library is None or a is None or b is None:
             return None
-        ranges = []
-        for span in spans:
-            width = span.width
-            if width and math.isinf(1.0 / width):
-                return None
-            ranges.append(_Span(span.minimum, width))
+        widths = [span.width for span in spans]
+        if [width for width in widths if width and math.isinf(1.0 / width)]:
+            return None
+        ranges = [_Span(span.minimum, width) for span, width in zip(spans, widths, strict=True)]
         return cls(library, _DivergenceJob(a, b, *ranges, everything_finite), (left.dtype, right.dtype))
 
     def add(self, left: Array, right: Array) -> None:
@@ -384,22 +364,19 @@ def _errors(found: tuple[Any, ...], number: type[int] | type[float]) -> Errors:
     )
 
 
-def _worst(found: _Found, job: _Job) -> tuple[RankedCandidate, ...]:
+def _worst(found: _Found, job: _Job, worst_count: int, mismatch_count: int) -> tuple[RankedCandidate, ...]:
     """Return the worst elements: those whose classes differ, then those where nothing is allowed, then by ratio."""
     left, right = _number(job.left), _number(job.right)
     mismatches = [
-        RankedCandidate(math.inf, True, math.inf, one.element, left(one.left), right(one.right))
-        for one in found.mismatches[: found.mismatch_count]
+        RankedCandidate(math.inf, True, math.inf, element, left(a), right(b))
+        for a, b, element in _MISMATCH.iter_unpack(memoryview(found.mismatches)[: mismatch_count * _MISMATCH.size])
     ]
     ranked = [
         RankedCandidate(
-            ratio=math.inf if one.forbidden else one.score,
-            mismatch=False,
-            magnitude=one.score if one.forbidden else 0.0,
-            element=one.element,
-            left=left(one.left),
-            right=right(one.right),
+            math.inf if forbidden else score, False, score if forbidden else 0.0, element, left(a), right(b)
         )
-        for one in found.worst[: found.worst_count]
+        for score, a, b, element, forbidden in _CANDIDATE.iter_unpack(
+            memoryview(found.worst)[: worst_count * _CANDIDATE.size]
+        )
     ]
     return tuple((mismatches + ranked)[: job.worst])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
@@ -84,6 +85,7 @@ def define(totals: Totals) -> dict[str, Measurement]:
     if none_finite is None:
         refused = {refusal: reason for refusal in _REFUSALS if (reason := refusal(totals)) is not None}
     measurements: dict[str, Measurement] = {}
+    value: float | int | tuple[float, ...] | None
     without, units = totals.without, totals.task.units
     for metric, fact in METRICS.items():
         if fact.golden or (not units and metric in ULP_METRICS):
@@ -100,23 +102,26 @@ def define(totals: Totals) -> dict[str, Measurement]:
         elif refused and (reasons := [refused[refusal] for refusal in row.refusals if refusal in refused]):
             measurements[metric] = Measurement(metric, None, reasons[0])
         else:
-            measurements[metric] = _measurement(metric, row, totals)
+            found = row.number(totals)
+            # Nearly all are single numbers.
+            if (type(found) is float or type(found) is int) and -math.inf < found < math.inf:
+                value, reason = found, None
+            else:
+                value, reason = _number_or_reason(found)
+            # No element made a number of 0.
+            place = row.place(totals) if value and row.place is not None else None
+            if place is not None and not isinstance(place, tuple):
+                place = unravel(place, totals.shape)
+            measurements[metric] = Measurement(metric, value, reason, where=place)
     return measurements
 
 
-def _measurement(metric: str, row: Definition, totals: Totals) -> Measurement:
-    value = row.number(totals)
-    if type(value) is float or type(value) is int:
-        is_finite = -math.inf < value < math.inf
-    elif isinstance(value, Message):
-        return Measurement(metric, None, value)
-    else:
-        is_finite = all(map(math.isfinite, value if isinstance(value, tuple) else (value,)))
-    if not is_finite:
-        return Measurement(metric, None, _TOO_LARGE)
-    if row.place is None or (place := row.place(totals)) is None:
-        return Measurement(metric, value)
-    return Measurement(metric, value, where=place if isinstance(place, tuple) else unravel(place, totals.shape))
+def _number_or_reason(value: Value) -> tuple[float | int | tuple[float, ...] | None, Message | None]:
+    """Return the numbers of a metric, or why there are none."""
+    if isinstance(value, Message):
+        return None, value
+    is_finite = all(map(math.isfinite, value)) if isinstance(value, tuple) else -math.inf < value < math.inf
+    return (value, None) if is_finite else (None, _TOO_LARGE)
 
 
 def _without_meaning(totals: Totals) -> Iterator[tuple[str, Message]]:
@@ -159,7 +164,7 @@ def unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _is_zero(side: tuple[Moments, ...]) -> bool:
-    return all(not part.minimum and not part.maximum for part in side)
+    return not [part for part in side if part.minimum or part.maximum]
 
 
 def _squares(side: tuple[Moments, ...]) -> Sum:
@@ -233,11 +238,13 @@ def _deviations(totals: Totals) -> Value:
     """Return mean and deviation of both sides; of complex numbers the mean's modulus, and the deviation about it."""
     numbers: list[float] = []
     for parts in (totals.partial.left, totals.partial.right):
+        if len(parts) == 1:
+            numbers += (parts[0].mean, parts[0].deviation)
+            continue
         variance = parts[0].variance
         for part in parts[1:]:
             variance = variance.merge(part.variance)
-        mean = parts[0].mean if len(parts) == 1 else math.hypot(*(part.mean for part in parts))
-        numbers += (mean, variance.root)
+        numbers += (math.hypot(*(part.mean for part in parts)), variance.root)
     return tuple(numbers)
 
 
@@ -283,9 +290,9 @@ def _differing_bits(totals: Totals) -> Value:
 DEFINITIONS: dict[str, Definition] = {
     "cosine_similarity": Definition(_cosine, (_any_zero,), is_ratio=True),
     "max_absolute_error": Definition(
-        _largest_difference, (_differences_overflow,), place=lambda totals: totals.errors.largest.element
+        _largest_difference, (_differences_overflow,), place=attrgetter("errors.largest.element")
     ),
-    "accumulated_relative_error": Definition(lambda totals: totals.errors.relative.value, _RELATIVE),
+    "accumulated_relative_error": Definition(attrgetter("errors.relative.value"), _RELATIVE),
     "relative_euclidean_distance": Definition(
         lambda totals: totals.errors.squares.root_of_ratio(totals.right_squares),
         (_right_moduli_underflow, _differences_overflow, _right_zero),
@@ -300,7 +307,7 @@ DEFINITIONS: dict[str, Definition] = {
     "max_relative_error": Definition(
         lambda totals: float(totals.errors.largest_relative.value),
         _RELATIVE,
-        place=lambda totals: totals.errors.largest_relative.element,
+        place=attrgetter("errors.largest_relative.element"),
     ),
     "mean_relative_error": Definition(
         lambda totals: totals.errors.relative.divided(totals.finite - totals.errors.right_zero), _RELATIVE
@@ -324,7 +331,7 @@ DEFINITIONS: dict[str, Definition] = {
         is_ratio=True,
     ),
     "nonfinite_mismatch": Definition(
-        lambda totals: totals.classes.mismatch, place=lambda totals: totals.classes.first_mismatch, counts_all=True
+        attrgetter("classes.mismatch"), place=attrgetter("classes.first_mismatch"), counts_all=True
     ),
     "saturated_count": Definition(
         lambda totals: totals.classes.left_only + totals.errors.saturated,

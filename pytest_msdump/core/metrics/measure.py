@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from ctypes import CDLL
 from types import MappingProxyType
 
 import numpy as np
 
+from pytest_msdump.core import ports
 from pytest_msdump.core.facts.metrics import NORM_METRICS
 from pytest_msdump.core.metrics.c_kernel import CompiledDivergence, CompiledSums
 from pytest_msdump.core.metrics.definitions import Totals, define, unravel, vendor_numbers
 from pytest_msdump.core.metrics.dominated import find_gaps, is_nothing, is_share, others_of
+from pytest_msdump.core.metrics.kernel import choose_kernel
 from pytest_msdump.core.metrics.numpy_kernel import (
     NO_DIVERGENCE,
     NOTHING,
@@ -29,7 +32,6 @@ from pytest_msdump.core.metrics.values import Array, Block, Blocks, Workspace
 from pytest_msdump.core.model.comparison import Comparison, Dominated, Nonfinite, WorstElement
 from pytest_msdump.core.model.tensor import TensorView
 from pytest_msdump.core.text import Message
-from pytest_msdump.metrics.statistics import with_exact_moments
 
 # Blocks of a large tensor stay in a core's second cache from reading to measuring; a tensor of up to `_HELD_ELEMENTS`
 # is read once for both passes.
@@ -85,10 +87,10 @@ def measure(
         if 0 < size <= block_elements
         else Blocks(left, right, block_elements)
     )
-    workspace = Workspace()
+    library, workspace = choose_kernel().library, Workspace()
     coarser = CoarserValues(task.left), CoarserValues(task.right)
-    partial = _measured_once(blocks, task, workspace, coarser)
-    divergence = None if "kl_divergence" in without else _second_pass(blocks, partial, workspace)
+    partial = _measured_once(blocks, task, library, workspace, coarser)
+    divergence = None if "kl_divergence" in without else _second_pass(blocks, partial, library, workspace)
     kinds = coarser[0].found(partial.left), coarser[1].found(partial.right)
     no_slices = grid if isinstance(grid, Message) else None
     dominated = _dominated(left, right, blocks, partial, block_elements, without)
@@ -113,7 +115,7 @@ def _dominated(
             continue
         others = others_of(left, right, gap.above)
         task = Task(others[0].dtype, others[1].dtype, worst=0, units=False)
-        found = _measured_once(Blocks(*others, block_elements), task, Workspace(), None)
+        found = _measured_once(Blocks(*others, block_elements), task, choose_kernel().library, Workspace())
         elements = whole.finite - found.finite
         if not is_share(elements + infinite, whole.finite + infinite):
             continue
@@ -132,10 +134,14 @@ def _tiles(start: int, left: Array, right: Array) -> Iterator[Block]:
 
 
 def _measured_once(
-    blocks: Iterable[Block], task: Task, workspace: Workspace, coarser: tuple[CoarserValues, CoarserValues] | None
+    blocks: Iterable[Block],
+    task: Task,
+    library: CDLL | None,
+    workspace: Workspace,
+    coarser: tuple[CoarserValues, CoarserValues] | None = None,
 ) -> Partial:
     """Measure all blocks, with numpy where the compiled kernel cannot."""
-    total, compiled = NOTHING, CompiledSums(task)
+    total, compiled = NOTHING, CompiledSums(task, library)
     for start, left, right in blocks:
         if coarser is not None:
             coarser[0].add(left)
@@ -144,7 +150,9 @@ def _measured_once(
             total = _measured(total, (start, left, right), task, workspace)
     if (partial := compiled.partial()) is not NOTHING:
         total = partial if total is NOTHING else total.merge(partial, task.worst)
-    return with_exact_moments(total, blocks)
+    if [part for part in (*total.left, *total.right) if part.is_doubtful]:
+        total = ports.load("pytest_msdump.core.metrics.exact_moments").with_exact_moments(total, blocks)
+    return total
 
 
 def _measured(total: Partial, block: Block, task: Task, workspace: Workspace) -> Partial:
@@ -157,7 +165,7 @@ def _measured(total: Partial, block: Block, task: Task, workspace: Workspace) ->
     return total
 
 
-def _second_pass(blocks: Iterable[Block], partial: Partial, workspace: Workspace) -> float | None:
+def _second_pass(blocks: Iterable[Block], partial: Partial, library: CDLL | None, workspace: Workspace) -> float | None:
     """Return the KL divergence; ``None`` where it needs no pass, or where no pass would help."""
     if not partial.errors.differing or len(partial.left) > 1 or len(partial.right) > 1:
         return None
@@ -170,7 +178,7 @@ def _second_pass(blocks: Iterable[Block], partial: Partial, workspace: Workspace
     total = NO_DIVERGENCE
     for start, left_block, right_block in blocks:
         if not start:
-            compiled = CompiledDivergence.of(left_block, right_block, spans, everything_finite)
+            compiled = CompiledDivergence.of(library, left_block, right_block, spans, everything_finite)
         if compiled is not None:
             compiled.add(left_block, right_block)
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -320,7 +321,8 @@ _EPSILON = 2.0**-23
 _NARROW, _WIDE = 2.0**-300, 2.0**300
 
 
-class Span(NamedTuple):
+@dataclass(slots=True)
+class Span:
     """The range of one side over the positions where both sides are finite."""
 
     minimum: float | int
@@ -332,7 +334,8 @@ class Span(NamedTuple):
         return float(self.maximum - self.minimum)
 
 
-class Divergence(NamedTuple):
+@dataclass(slots=True, unsafe_hash=True)
+class Divergence:
     """Σp, Σq and Σ p·ln(p/q), of p and q that are not yet divided by their sums."""
 
     left: Sum = ZERO
@@ -341,7 +344,9 @@ class Divergence(NamedTuple):
 
     def merge(self, other: Divergence) -> Divergence:
         """Return the sums of both parts together."""
-        return Divergence(*(a.merge(b) for a, b in zip(self, other, strict=True)))
+        return Divergence(
+            self.left.merge(other.left), self.right.merge(other.right), self.weighted.merge(other.weighted)
+        )
 
     @property
     def value(self) -> float:

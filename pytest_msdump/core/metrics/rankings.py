@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,8 @@ from pytest_msdump.core.model.comparison import Scalar
 _FEW = 16
 
 
-class RankedCandidate(NamedTuple):
+@dataclass(slots=True)
+class RankedCandidate:
     """An element that differs."""
 
     ratio: float

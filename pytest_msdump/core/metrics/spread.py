@@ -154,9 +154,10 @@ class CoarserValues:
     """Finds out whether all values of a float32 or float64 tensor are of a coarser type."""
 
     def __init__(self, dtype: str) -> None:
-        stored, self._mantissa = _STORED.get(dtype, (None, 0))
-        self._stored: Any = stored
         self._open = _DROPPED.get(dtype, ())
+        self._stored: Any = None
+        if self._open:
+            self._stored, self._mantissa = _STORED[dtype]
         # Exponents, and first bits of mantissas, of values that need all bits of the coarsest type that is left.
         self._seen: tuple[Array, Array] | None = None
         self._is_certain = False
@@ -187,7 +188,7 @@ class CoarserValues:
 
     def _rule_out(self, bits: Array) -> None:
         together = int(np.bitwise_or.reduce(bits))
-        left = tuple(one for one in self._open if not together & one[1])
+        left = tuple([one for one in self._open if not together & one[1]])
         if len(left) < len(self._open):
             self._open, self._seen, self._is_certain = left, None, False
 

@@ -7,7 +7,7 @@ A `Sum` is ``(high + low) · 2**exponent``: `low` holds what rounding took from 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,8 +28,9 @@ def scale_exponent(magnitude: float) -> int:
     return max(-_FARTHEST, min(_FARTHEST, math.frexp(magnitude)[1]))
 
 
-class Sum(NamedTuple):
-    """The number ``(high + low) · 2**exponent``."""
+@dataclass(slots=True, unsafe_hash=True)
+class Sum:
+    """The number ``(high + low) · 2**exponent``. Like all of this module it is never changed once it is made."""
 
     high: float = 0.0
     low: float = 0.0
@@ -112,7 +113,8 @@ def _ldexp(value: float, exponent: int) -> float:
 ZERO = Sum()
 
 
-class Peak(NamedTuple):
+@dataclass(slots=True, unsafe_hash=True)
+class Peak:
     """A maximum and the C-order number of the first element that reached it; ``None`` while nothing exceeded 0."""
 
     value: float | int = 0
@@ -130,11 +132,17 @@ class Peak(NamedTuple):
 NO_PEAK = Peak()
 
 
+# A mean below this part of the root mean square, and a deviation below this part of the largest number, may be wrong by
+# more than a billionth: sums are right to 2**-48 of the sum of magnitudes, means to 2**-51 of the largest number.
+_MEAN_OF_ROOT_SQUARE = 2.0**-17
+DEVIATION_OF_PEAK = 2.0**-20
+
 # Where n·mean² is at most this much of the squared deviations, the sum of squares less it keeps all but six bits.
 _MEAN_CANCELS_LITTLE = 64.0
 
 
-class Moments(NamedTuple):
+@dataclass(slots=True, unsafe_hash=True)
+class Moments:
     """Count, sum, sum of squared deviations from the mean, and range (int for 64-bit integers) of finite numbers."""
 
     elements: int = 0
@@ -161,7 +169,8 @@ class Moments(NamedTuple):
     @property
     def deviation(self) -> float:
         """The population's standard deviation."""
-        return self.variance.root
+        share, sum_ = 1.0 / self.elements, self.deviations
+        return root(sum_.high * share + sum_.low * share, sum_.exponent)
 
     @property
     def squares(self) -> Sum:
@@ -170,6 +179,17 @@ class Moments(NamedTuple):
             return self.deviations
         total = self.total.high + self.total.low
         return self.deviations.merge(Sum(total * total * (1.0 / self.elements), 0.0, 2 * self.total.exponent))
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the mean or the deviation may be wrong by more than a billionth part of itself."""
+        if self.elements < 2 or self.minimum == self.maximum:
+            return False
+        total, deviations = self.total.high + self.total.low, self.deviations.high + self.deviations.low
+        of_mean, shift = total * total / self.elements, 2 * self.total.exponent - self.deviations.exponent
+        of_mean = _ldexp(of_mean, shift) if shift else of_mean
+        is_doubtful_mean = of_mean < _MEAN_OF_ROOT_SQUARE**2 * (of_mean + deviations)
+        return is_doubtful_mean or self.deviation < DEVIATION_OF_PEAK * self.peak
 
     def merge(self, other: Moments) -> Moments:
         """Return the moments of both parts together, after Chan, Golub and LeVeque."""

@@ -33,7 +33,8 @@ __all__ = [
 Scalar = bool | int | float | complex
 
 
-class Measurement(NamedTuple):
+@dataclass(slots=True)
+class Measurement:
     """One metric's number, or why it has none, as the end of a sentence: "all elements of the left side are 0".
 
     Exact integers are `int`; `standard_deviation` holds (mean left, deviation left, mean right, deviation right). A

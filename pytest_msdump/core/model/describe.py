@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from textwrap import wrap
 
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.model.comparison import Scalar
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, SourceFrame, TensorSpec
+from pytest_msdump.core.text import exponent, plain
+from pytest_msdump.core.text import number as number_text
 
 _UNITS = ("KiB", "MiB", "GiB", "TiB")
 _SHOWN = {"rank": "rank {}", "net": "net {}", "graph": "graph {}", "iteration": "iteration {}", "occurrence": "run {}"}
@@ -93,8 +93,6 @@ def frame_lines(frame: SourceFrame, width: int, *, indent: int) -> Iterator[str]
 
 # Numbers and indexes as text: plain ASCII, one line.
 
-_LONGEST_INTEGER_DIGITS = 24
-
 
 def number(value: Scalar, digits: int = 6) -> str:
     """Write a number with at most `digits` significant digits, three where it takes an exponent; integers whole.
@@ -107,26 +105,13 @@ def number(value: Scalar, digits: int = 6) -> str:
     >>> number(0.9999999974), number(-1 + 3e-12), number(1.0)
     ('1 - 2.6e-09', '-1 + 3e-12', '1')
     """
-    if isinstance(value, complex):
-        return _complex_text(value, digits)
-    if isinstance(value, int):
-        return _whole(value)
-    if not math.isfinite(value) or value == 0 or 1e-3 <= abs(value) < 1e6:
-        return _not_quite_one(value, digits)
-    return _exponent(value, 3)
-
-
-def plain(value: Scalar, digits: int = 6) -> str:
-    """Write a number with `digits` significant digits."""
-    if isinstance(value, complex):
-        return _complex_text(value, digits)
-    if isinstance(value, int):
-        return _whole(value)
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Inf" if value > 0 else "-Inf"
-    return f"{value:.{digits}g}"
+    if isinstance(value, complex | int):
+        return plain(value, digits)
+    text = number_text(value, digits)
+    if text not in ("1", "-1") or abs(value) == 1:
+        return text
+    distance = value - float(text)
+    return f"{text} {'-' if distance < 0 else '+'} {exponent(abs(distance), 2)}"
 
 
 def beside(value: float | int, limit: float | int) -> tuple[str, str]:
@@ -161,32 +146,3 @@ def distinct_texts(left: Scalar, right: Scalar) -> tuple[str, str]:
 def index_text(index: Sequence[int]) -> str:
     """Write an index as it is typed; a 0-d tensor's only element has the index ``[]``."""
     return f"[{', '.join(map(str, index))}]"
-
-
-def _not_quite_one(value: float, digits: int) -> str:
-    """Write a number near 1 as its distance from 1."""
-    text = plain(value, digits)
-    if text not in ("1", "-1") or abs(value) == 1:
-        return text
-    distance = value - float(text)
-    return f"{text} {'-' if distance < 0 else '+'} {_exponent(abs(distance), 2)}"
-
-
-def _whole(value: int) -> str:
-    """Write an integer whole, unless it is too long for a line."""
-    digits = str(value) if value.bit_length() < 80 else ""
-    if 0 < len(digits) <= _LONGEST_INTEGER_DIGITS:
-        return digits
-    return f"{Decimal(value):.5e}"
-
-
-def _exponent(value: float, digits: int) -> str:
-    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
-    mantissa = mantissa.rstrip("0").rstrip(".")
-    return f"{mantissa}e{exponent}"
-
-
-def _complex_text(value: complex, digits: int) -> str:
-    imaginary = plain(value.imag, digits)
-    sign = "" if imaginary.startswith("-") else "+"
-    return f"{plain(value.real, digits)}{sign}{imaginary}j"

@@ -512,6 +512,8 @@ def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None
 
 def _earliest(group: list[TensorRef], since: Mapping[TensorSource, int]) -> int:
     """Return the earliest time of an operator's outputs, or of its inputs where there are no others."""
+    if len(group) == 1 and not since:
+        return group[0].source.timestamp or 0
     # False sorts before True: any output wins over every input.
     return min((ref.key.io != "output", since.get(ref.source, ref.source.timestamp or 0)) for ref in group)[1]
 

@@ -22,7 +22,6 @@ from pytest_msdump.core.model.comparison import (
     Verdict,
     WorstElement,
 )
-from pytest_msdump.core.model.describe import plain
 from pytest_msdump.core.model.dump import ArgumentDifference, KernelArguments
 from pytest_msdump.core.model.tensor import (
     Coordinates,
@@ -34,7 +33,7 @@ from pytest_msdump.core.model.tensor import (
     TensorSpec,
     Transform,
 )
-from pytest_msdump.core.text import Message, in_clauses
+from pytest_msdump.core.text import Message, in_clauses, plain
 
 __all__ = [
     "NO_ROOTS",

@@ -63,8 +63,7 @@ def mangle(name: str) -> str:
     return name.replace("/", "_").replace(".", "_").replace(" ", "_").replace("\\", "_")
 
 
-@dataclass(frozen=True, slots=True)
-class Coordinates:
+class Coordinates(NamedTuple):
     """Where in a run a tensor was dumped. ``None`` = this dump does not have that coordinate, so it matches any value.
 
     `occurrence` counts repeats of one tensor inside an iteration (loops), from 0, by output time.
@@ -87,8 +86,11 @@ class Coordinates:
         return "-".join([f"{prefix}{value}" for prefix, value in found if value is not None])
 
 
-@dataclass(frozen=True, slots=True)
-class OpKey:
+# A name alone matches anywhere. Keys are tuples: they are looked up some twenty times for each tensor.
+_ANYWHERE = Coordinates()
+
+
+class OpKey(NamedTuple):
     """Identity of an operator in one dump.
 
     `name` is as the file has it, that is mangled for MindSpore and Ascend, free for `op.index.timestamp` files;
@@ -97,14 +99,9 @@ class OpKey:
     """
 
     name: str
-    at: Coordinates = field(default_factory=Coordinates)
+    at: Coordinates = _ANYWHERE
     op_type: str | None = None
     true_name: str | None = None
-
-    def __hash__(self) -> int:
-        # One hash of all fields: keys are looked up some twenty times for each tensor.
-        at = self.at
-        return hash((self.name, at.rank, at.graph, at.iteration, at.occurrence))
 
     @property
     def label(self) -> str:
@@ -112,18 +109,12 @@ class OpKey:
         return self.true_name or self.name
 
 
-@dataclass(frozen=True, slots=True)
-class TensorKey:
+class TensorKey(NamedTuple):
     """Identity of one tensor, ``OP:io:slot``, in one dump. `io` is ``"input"`` or ``"output"``."""
 
     op: OpKey
     io: str
     slot: int
-
-    def __hash__(self) -> int:
-        op = self.op
-        at = op.at
-        return hash((op.name, at.rank, at.graph, at.iteration, at.occurrence, self.io, self.slot))
 
     @property
     def address(self) -> str:

@@ -56,9 +56,11 @@ def build_report(
 
 
 def _explained(plan: Plan, records: Sequence[Record], most: int | None) -> tuple[Record, ...]:
+    failing = [record for record in records if record.fails]
+    if not failing:
+        return tuple(records)
     comparer, pairs = comparer_of(plan, explains=True), plan.pairing.pairs
-    failing = with_causes_first([record for record in records if record.fails])[:most]
-    chosen = set(map(id, failing))
+    chosen = set(map(id, with_causes_first(failing)[:most]))
     return tuple(
         comparer.explained(pair, record) if id(record) in chosen else record
         for pair, record in zip(pairs, records, strict=True)

@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_msdump.core.facts.metrics import METRICS, NORM_METRICS
+from pytest_msdump.core.forms import Form, WrongValueError, by_name, lenient, list_of, nullable, optional, table
+from pytest_msdump.core.forms.values import COUNT, ELEMENT, FLAG, INDEX, MESSAGE, NUMBER, TEXT, one_of
 from pytest_msdump.core.model.comparison import (
     Comparison,
     Dominated,
@@ -16,24 +18,6 @@ from pytest_msdump.core.model.comparison import (
     Nonfinite,
     ThreeWay,
     WorstElement,
-)
-from pytest_msdump.core.report.json_forms import (
-    COUNT,
-    ELEMENT,
-    FLAG,
-    INDEX,
-    MESSAGE,
-    NUMBER,
-    TEXT,
-    Form,
-    WrongValueError,
-    by_name,
-    lenient,
-    list_of,
-    nullable,
-    one_of,
-    optional,
-    table,
 )
 from pytest_msdump.core.text import Message, message_of, say
 
@@ -124,14 +108,24 @@ _numbers_of = attrgetter(*_NUMBERS)
 
 def measured_parts(comparison: Comparison) -> dict[str, Any]:
     """Return what to write of a comparison, by key."""
-    undefined, not_applicable = comparison.undefined, comparison.not_applicable
+    values, places, reasons = {}, {}, {}
+    said: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    for name, one in comparison.measurements.items():
+        if one.value is not None:
+            values[name] = one.value
+        if one.where is not None:
+            places[name] = one.where
+        if one.value is None or one.undefined is not None or not one.applies:
+            reasons[name] = one.undefined
+            said[not one.applies][name] = one.undefined and say(one.undefined)
+    undefined, not_applicable = said
     return dict(zip(_NUMBERS, _numbers_of(comparison), strict=True)) | {
         "equal": comparison.equal,
-        "metrics": comparison.values,
-        "undefined": {name: why and say(why) for name, why in undefined.items()},
-        "not_applicable": {name: why and say(why) for name, why in not_applicable.items()},
-        "where": comparison.places,
-        "reasons": undefined | not_applicable,
+        "metrics": values,
+        "undefined": undefined,
+        "not_applicable": not_applicable,
+        "where": places,
+        "reasons": {name: reasons[name] for name in (*undefined, *not_applicable)},
         "nonfinite": comparison.nonfinite._asdict(),
     }
 

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pytest_msdump.core.escape import shell_line, terminal_text
 from pytest_msdump.core.facts.metrics import METRICS, RELATIVE_METRICS, ULP_METRICS
 from pytest_msdump.core.model.comparison import Finding, Nonfinite, Scalar
-from pytest_msdump.core.model.describe import beside, distinct_texts, index_text, number, plain
+from pytest_msdump.core.model.describe import beside, distinct_texts, index_text, number
 from pytest_msdump.core.model.dump import KernelArguments
 from pytest_msdump.core.model.record import Check, Record, ReportedTensor
 from pytest_msdump.core.model.tensor import COORDINATES, SourceFrame, mangle
 from pytest_msdump.core.report.base import summarisers
-from pytest_msdump.core.report.json_forms import encode
 from pytest_msdump.core.report.tables import (
     columns,
     command,
@@ -24,7 +23,7 @@ from pytest_msdump.core.report.tables import (
     statistics_table,
     table,
 )
-from pytest_msdump.core.text import ENGLISH, Phrases
+from pytest_msdump.core.text import ENGLISH, Phrases, encode, plain
 
 # From here on there is room for metric ids; below, their short forms stand, which can be typed as well.
 _WIDE = 100

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 import sys
 from datetime import datetime, timezone
@@ -15,6 +14,7 @@ from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import shell_line
 from pytest_msdump.core.limits.policy import Policy
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.registry import installed_version
 from pytest_msdump.core.report.base import file_kinds, remove_reports, write_kind
 from pytest_msdump.core.report.json_report import write_json
 from pytest_msdump.core.storage.files import open_regular
@@ -80,13 +80,9 @@ def run_facts() -> dict[str, str]:
     """Return what is known of this run for results.json: date, release, commit of the working directory, command."""
     program = Path(sys.argv[0])
     words = ["python", "-m", program.parent.name] if program.name == "__main__.py" else [program.name]
-    try:
-        release = importlib.metadata.version("pytest-msdump")
-    except importlib.metadata.PackageNotFoundError:
-        release = ""
     found = {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        "version": release,
+        "version": installed_version("pytest-msdump"),
         "commit": _commit(),
         "command": shell_line([*words, *sys.argv[1:]]),
     }

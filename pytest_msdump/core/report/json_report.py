@@ -8,6 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.forms import Form, WrongValueError, by_name, lenient, list_of, nullable, optional, table
+from pytest_msdump.core.forms.values import (
+    COUNT,
+    FLAG,
+    INDEX,
+    NUMBER,
+    SHARE,
+    SIDE,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    as_given,
+    dumps_tight,
+    one_of,
+    shallow,
+    table_with_message,
+)
 from pytest_msdump.core.limits.permissions import permissions_of
 from pytest_msdump.core.model.record import Record, ReportedTensor
 from pytest_msdump.core.model.report import (
@@ -23,33 +40,17 @@ from pytest_msdump.core.model.report import (
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, Missing
 from pytest_msdump.core.report.base import ReportKind
 from pytest_msdump.core.report.coverage import counts
-from pytest_msdump.core.report.json_forms import (
-    COUNT,
-    FLAG,
-    INDEX,
-    NUMBER,
-    SHARE,
-    SIDE,
-    TEXT,
-    TEXTS,
-    WHOLE,
-    Form,
-    WrongValueError,
-    as_given,
-    by_name,
-    dumps_tight,
-    lenient,
-    list_of,
-    nullable,
-    one_of,
-    optional,
-    refusing,
-    shallow,
-    table,
-    table_with_message,
-)
 from pytest_msdump.core.report.packing import pack, unpack
-from pytest_msdump.core.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RELATION, parts_form
+from pytest_msdump.core.report.record_json import (
+    ADDRESS,
+    AT,
+    CODE,
+    RECORD,
+    SHAPE_RELATION,
+    parts_form,
+    refusing,
+    write_to_pack,
+)
 from pytest_msdump.core.storage.files import read_user_file, unique_keys, write_file
 from pytest_msdump.core.text import say
 
@@ -279,7 +280,7 @@ def _pieces(report: Report) -> Iterator[str]:
     shared: dict[str, int] = {}
 
     def packed(record: Record) -> dict[str, Any]:
-        return pack(RECORD.write(record), shared, dumps_tight)
+        return pack(write_to_pack(record), shared, dumps_tight)
 
     before = "{\n"
     for key, form in _KEYS.items():
@@ -298,7 +299,7 @@ def _pieces(report: Report) -> Iterator[str]:
         yield "[\n  "
         for start in range(0, len(value), _LINES_AT_ONCE):
             yield ",\n  " if start else ""
-            yield ",\n  ".join(dumps_tight(write(one)) for one in value[start : start + _LINES_AT_ONCE])
+            yield ",\n  ".join([dumps_tight(write(one)) for one in value[start : start + _LINES_AT_ONCE]])
         yield "\n]"
     yield "\n}\n"
 
@@ -322,7 +323,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Report:
     """Return the report that `document` was made from: every value of it is checked here, and nowhere else."""
     with refusing(place):
-        report: Report = FORM.read(unpack(values))
+        report: Report = FORM.read(unpack(values), "")
         return report
 
 

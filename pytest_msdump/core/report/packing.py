@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.forms import WrongValueError, expected, list_of
+from pytest_msdump.core.forms.values import COUNT, TEXT
 from pytest_msdump.core.model.comparison import Nonfinite
 from pytest_msdump.core.model.tensor import COORDINATES
-from pytest_msdump.core.report.json_forms import COUNT, TEXT, WrongValueError, expected, list_of
 
 Entry = dict[str, Any]
 
@@ -62,25 +63,30 @@ def pack(entry: Entry, shared: dict[str, int], dumps: Callable[[Any], str]) -> E
     if "amplification" in entry and entry["amplification"] == 1.0:
         common["amplification"] = 1.0
     metrics = entry["metrics"]
-    if [row["value"] for row in entry["checks"]] == [metrics.get(row["metric"]) for row in entry["checks"]]:
+    if not [row for row in entry["checks"] if row["value"] != metrics.get(row["metric"])]:
         common["checks"] = [{key: row[key] for key in row if key != "value"} for row in entry["checks"]]
-    numbers: Entry = {}
+    left_out = _DEFAULTS
     if entry["elements"] is not None:
-        left_out_as = {**_ZERO, **_following(entry, metrics)}
-        common["derived"] = [name for name, value in metrics.items() if not _is_written(left_out_as, name, value)]
+        usual = {**_ZERO, **_following(entry, metrics)}
+        derived = [
+            name
+            for name, value in metrics.items()
+            if name in usual and value == usual[name] and _is_same(value, usual[name])
+        ]
+        common["derived"] = derived
         numbers = {**_counts(entry), **_sums(entry, metrics)}
-        numbers = {
-            key: _WRITTEN if _is_written(numbers, key, entry[key]) else number for key, number in numbers.items()
-        }
-        entry["metrics"] = {name: value for name, value in metrics.items() if name not in common["derived"]}
+        for key, number in numbers.items():
+            if entry[key] == number and not _is_same(entry[key], number):
+                numbers[key] = _WRITTEN
+        left_out = {**_DEFAULTS, **numbers}
+        entry["metrics"] = {name: value for name, value in metrics.items() if name not in derived}
         entry["nonfinite"] = {key: value for key, value in entry["nonfinite"].items() if value != _NONFINITE[key]}
     if entry["verdict"] == "pass":
         entry["where"], entry["worst"] = {}, []
     if entry["findings"]:
         entry["findings"] = [_packed_finding(one) for one in entry["findings"]]
     entry["left"], entry["right"] = _packed_sides(entry)
-    left_out = {**_DEFAULTS, **numbers}
-    # As `_is_written` has it but for -0.0, for each of some fifty keys.
+    # As `_is_same` has it but for -0.0, for each of some fifty keys.
     packed = {
         key: value
         for key, value in entry.items()
@@ -91,15 +97,22 @@ def pack(entry: Entry, shared: dict[str, int], dumps: Callable[[Any], str]) -> E
     return packed
 
 
-def _is_written(left_out: Mapping[str, Any], key: str, value: Any) -> bool:
-    """Whether a key has another value than where it is left out: 1 is another one than 1.0, and 0.0 than -0.0."""
-    return key not in left_out or value != left_out[key] or repr(value) != repr(left_out[key])
+def _is_same(value: Any, other: Any) -> bool:
+    """Whether two equal values are written in the same way: 1 is not as 1.0 is, nor 0.0 as -0.0."""
+    kind = type(value)
+    if kind is not type(other):
+        return False
+    return kind is int or (kind is float and value != 0.0) or repr(value) == repr(other)
 
 
 def _packed_finding(finding: Entry) -> Entry:
     if finding.get("code") in _BEYOND:
         usual = _usual_parameters(finding)
-        written = {key: value for key, value in finding["parameters"].items() if _is_written(usual, key, value)}
+        written = {
+            key: value
+            for key, value in finding["parameters"].items()
+            if key not in usual or value != usual[key] or not _is_same(value, usual[key])
+        }
         finding = {**finding, "parameters": written}
     return {key: value for key, value in finding.items() if key not in _OF_A_FINDING or value is not None}
 
@@ -135,19 +148,19 @@ def _following(entry: Mapping[str, Any], metrics: Mapping[str, Any]) -> Entry:
 
 
 def _packed_sides(entry: Entry) -> tuple[Entry, Entry]:
-    left, right = entry["left"], entry["right"]
-    at = {name: entry[name] for name in COORDINATES if entry[name] is not None}
-    sides = []
-    for tensor, usual in ((left, _OF_A_TENSOR), (right, {name: left[name] for name in _AS_LEFT} | {"at": at})):
-        name = tensor["address"].rsplit(":", 2)[0]
-        sides.append(
-            {
-                key: value
-                for key, value in tensor.items()
-                if (value != usual[key] if key in usual else key != "name" or value != name)
-            }
-        )
-    return sides[0], sides[1]
+    left = entry["left"]
+    as_left = {name: left[name] for name in _AS_LEFT}
+    as_left["at"] = {name: entry[name] for name in COORDINATES if entry[name] is not None}
+    return _packed_side(left, _OF_A_TENSOR), _packed_side(entry["right"], as_left)
+
+
+def _packed_side(tensor: Entry, usual: Entry) -> Entry:
+    name = tensor["address"].rsplit(":", 2)[0]
+    return {
+        key: value
+        for key, value in tensor.items()
+        if (value != usual[key] if key in usual else key != "name" or value != name)
+    }
 
 
 def unpack(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -160,7 +173,7 @@ def unpack(document: Mapping[str, Any]) -> Mapping[str, Any]:
     if shared is None:
         raise WrongValueError("'shared' is missing")
     if type(shared) is not list or not all(type(common) is dict for common in shared):
-        raise _at(".shared", expected("a list of objects", shared))
+        raise _at(".shared", expected("a list of objects", shared, ""))
     full: list[Entry] = []
     try:
         for entry in entries:
@@ -171,14 +184,14 @@ def unpack(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _at(place: str, wrong: WrongValueError) -> WrongValueError:
-    wrong.path = place + wrong.path
+    wrong.place = place + wrong.place
     return wrong
 
 
 def _unpacked(entry: Any, shared: list[Entry]) -> Entry:
     number = entry.get("shared") if type(entry) is dict else None
     if type(number) is not int or not 0 <= number < len(shared):
-        raise _at(".shared" if type(entry) is dict else "", expected("the number of an entry of 'shared'", number))
+        raise _at(".shared" if type(entry) is dict else "", expected("the number of an entry of 'shared'", number, ""))
     full = {**_DEFAULTS, **shared[number], **entry}
     del full["shared"]
     derived = full.pop("derived", [])
@@ -202,8 +215,8 @@ def _fill_numbers(full: Entry, entry: Entry, derived: Any) -> None:
     try:
         for name in ("elements", "finite", "differing", "right_zero_mismatch"):
             full.setdefault(name, _counts(full)[name] if name != "elements" else 0)
-            COUNT.read(full[name])
-        names = list_of(TEXT).read(derived)
+            COUNT.read(full[name], "")
+        names = list_of(TEXT).read(derived, "")
     except WrongValueError as wrong:
         raise _at("." + name, wrong) from None
     metrics = full["metrics"]

@@ -6,6 +6,7 @@ The keys stand in the order in which they are written; ``docs/reference/results_
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, is_dataclass, replace
 from operator import attrgetter
 from typing import Any
@@ -14,6 +15,36 @@ from pytest_msdump.core import ports
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.facts.dtypes import VALUE_KINDS
 from pytest_msdump.core.facts.metrics import METRICS, STATISTICS
+from pytest_msdump.core.forms import (
+    Form,
+    WrongValueError,
+    by_name,
+    expected,
+    in_words,
+    lenient,
+    list_of,
+    nullable,
+    optional,
+    table,
+)
+from pytest_msdump.core.forms.values import (
+    COUNT,
+    FLAG,
+    INDEX,
+    MESSAGE,
+    NUMBER,
+    NUMBERS,
+    PARAMETERS,
+    SIDE,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    as_given,
+    dumps,
+    one_of,
+    shallow,
+    table_with_message,
+)
 from pytest_msdump.core.model.comparison import (
     FAILING,
     OUTCOMES,
@@ -31,6 +62,7 @@ from pytest_msdump.core.model.record import (
     Diagnosis,
     ErrorGrowth,
     Histogram,
+    Local,
     MagnitudeErrors,
     Record,
     ReportedTensor,
@@ -41,39 +73,15 @@ from pytest_msdump.core.model.record import (
 )
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, SourceFrame, Statistics, Transform
 from pytest_msdump.core.report.comparison_json import MEASURED, UNMEASURED, comparison_of, measured_parts
-from pytest_msdump.core.report.json_forms import (
-    COUNT,
-    FLAG,
-    INDEX,
-    LOCAL,
-    MESSAGE,
-    NUMBER,
-    NUMBERS,
-    PARAMETERS,
-    SIDE,
-    TEXT,
-    TEXTS,
-    WHOLE,
-    Form,
-    WrongValueError,
-    as_given,
-    by_name,
-    dumps,
-    encode,
-    expected,
-    lenient,
-    list_of,
-    nullable,
-    one_of,
-    optional,
-    refusing,
-    shallow,
-    table,
-    table_with_message,
-)
-from pytest_msdump.core.text import Message, message_of, say
+from pytest_msdump.core.text import Message, encode, message_of, say
 
 _SIDES = ("left", "right")
+
+
+def refusing(place: str) -> AbstractContextManager[None]:
+    """Turn the error into the user's: the file, the place in it, what was expected, and what was found."""
+    ending = "; the file was cut or edited: compare again"
+    return in_words("{place}: expected {what}, found {value!r:.60}", start=f"{place}: ", ending=ending)
 
 
 def to_text(record: Record) -> str:
@@ -90,22 +98,22 @@ def to_json(record: Record) -> dict[str, Any]:
 def from_json(entry: Any) -> Record:
     """Return the record that `to_json` wrote; what an earlier release did not write has its default."""
     with refusing("a record"):
-        record: Record = _RECORD.read(entry)
+        record: Record = _RECORD.read(entry, "")
         return record
 
 
 def checked_record(entry: Any, *, place: str) -> Record:
     """Read a record of a file that may have been edited: it is also refused where its values contradict each other."""
     with refusing(place):
-        record: Record = RECORD.read(entry)
+        record: Record = RECORD.read(entry, "")
         return record
 
 
-def _read_address(value: Any) -> Any:
+def _read_address(value: Any, place: str) -> Any:
     label, io, slot = value.rsplit(":", 2) if type(value) is str and value.count(":") >= 2 else ("", "", "")
     is_slot = slot.isascii() and slot.isdecimal() and len(slot) <= 9
     if not label or io not in ("input", "output") or not is_slot:
-        raise expected("OP:input:SLOT or OP:output:SLOT", value)
+        raise expected("OP:input:SLOT or OP:output:SLOT", value, place)
     return value
 
 
@@ -144,10 +152,10 @@ def _message(entry: Mapping[str, Any] | None, sentence: str | None) -> Message |
     return message_of(entry or {}, sentence) if sentence else None
 
 
-def _read_sides(value: Any) -> Any:
-    named = list_of(SIDE).read(value)
+def _read_sides(value: Any, place: str) -> Any:
+    named = list_of(SIDE).read(value, place)
     if not named:
-        raise WrongValueError("no side is unseen")
+        raise WrongValueError("no side is unseen", place)
     return tuple(side for side in _SIDES if side in named)
 
 
@@ -197,14 +205,14 @@ def _statistics(**found: Any) -> StatisticComparison:
 def parts_form(kind: str) -> Form:
     """Return the form of what capabilities add, whose dataclasses are their rows of this kind, by the capability."""
 
-    def read(value: Any) -> Mapping[str, Any]:
-        parts: dict[str, Any] = by_name(Form(shallow)).read(value)
+    def read(value: Any, place: str) -> Mapping[str, Any]:
+        parts: dict[str, Any] = by_name(Form(shallow)).read(value, place)
         for name, target in ports.values(kind).items():
             if name in parts:
                 try:
                     parts[name] = ports.load(target)(**parts[name])
                 except TypeError as error:
-                    raise WrongValueError(f"{name}: {error}") from None
+                    raise WrongValueError(f"{name}: {error}", place) from None
         return parts
 
     def write(parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,9 +262,9 @@ _REMARKS: Mapping[str, Form] = {
 _REMARK = table(dict, {"code": one_of(_REMARKS), "parameters": PARAMETERS})
 
 
-def _read_remark(value: Any) -> Message:
-    code = _REMARK.read(value)["code"]
-    table(dict, {"parameters": _REMARKS[code]}).read(value)
+def _read_remark(value: Any, place: str) -> Message:
+    code = _REMARK.read(value, place)["code"]
+    table(dict, {"parameters": _REMARKS[code]}).read(value, place)
     return Message.of_entry(value)
 
 
@@ -264,9 +272,11 @@ _DIAGNOSIS_KEYS = {"id": TEXT, "confidence": TEXT, "evidence": TEXT, **CODE}
 _DIAGNOSIS = table_with_message(Diagnosis, "evidence", "evidence", _DIAGNOSIS_KEYS)
 
 
-def _read_diagnosis(value: Any) -> Diagnosis:
-    found: Diagnosis = _DIAGNOSIS.read(value)
-    return replace(found, details={key: shallow(one) for key, one in value.items() if key not in _DIAGNOSIS_KEYS})
+def _read_diagnosis(value: Any, place: str) -> Diagnosis:
+    found: Diagnosis = _DIAGNOSIS.read(value, place)
+    return replace(
+        found, details={key: shallow(one, place) for key, one in value.items() if key not in _DIAGNOSIS_KEYS}
+    )
 
 
 def _same_length(part: type, *names: str) -> Callable[..., Any]:
@@ -278,10 +288,10 @@ def _same_length(part: type, *names: str) -> Callable[..., Any]:
     return make
 
 
-def _read_rectangle(value: Any) -> Any:
-    rows = list_of(NUMBERS).read(value)
+def _read_rectangle(value: Any, place: str) -> Any:
+    rows = list_of(NUMBERS).read(value, place)
     if len({len(row) for row in rows}) > 1:
-        raise WrongValueError("its rows have not the same length")
+        raise WrongValueError("its rows have not the same length", place)
     return rows
 
 
@@ -335,14 +345,14 @@ _FINDING = table_with_message(
 )
 
 
-def _read_value(value: Any) -> Any:
-    return (NUMBERS if type(value) is list else nullable(NUMBER)).read(value)
+def _read_value(value: Any, place: str) -> Any:
+    return (NUMBERS if type(value) is list else nullable(NUMBER)).read(value, place)
 
 
-def _read_outcome(value: Any) -> Any:
+def _read_outcome(value: Any, place: str) -> Any:
     """Earlier releases wrote capitals."""
     if type(value) is not str or value.lower() not in ("ok", "skipped", *OUTCOMES):
-        raise expected("an outcome", value)
+        raise expected("an outcome", value, place)
     return value.lower()
 
 
@@ -388,6 +398,30 @@ _BETTER_FIT = table(
 )
 
 
+def _local(sentence: str = "", why: Mapping[str, Any] | None = None, **found: Any) -> Local:
+    has_reason = found["outcome"] in ("error", "not_replayable")
+    if has_reason and why is None:
+        raise WrongValueError("'why' is missing")
+    if not has_reason and not found.get("measure"):
+        raise WrongValueError("'measure' is missing")
+    if found["outcome"] == "pass" and found["measure"] in ("element", "nonfinite"):
+        raise WrongValueError(f"'measure' {found['measure']!r} is of what is wrong")
+    return Local(why=message_of(why, sentence) if why else None, **found)
+
+
+LOCAL = table(
+    _local,
+    {
+        "outcome": one_of(("pass", "fail", "error", "not_replayable")),
+        "measure": optional(one_of(("score", "flips", "element", "differing", "nonfinite", "")), ""),
+        "score": optional(NUMBER),
+        "limit": optional(NUMBER),
+        "segment": optional(TEXTS, ()),
+        "why": optional(MESSAGE),
+        "sentence": lenient(TEXT),
+    },
+    parts=lambda one: {**one._asdict(), "sentence": say(one.message)},
+)
 _RECORD_KEYS: Mapping[str, Form] = {
     "order": COUNT,
     "left": _LEFT,
@@ -439,11 +473,12 @@ _plain_of, _coordinates_of = attrgetter(*_PLAIN), attrgetter(*COORDINATES)
 
 def _parts(record: Record) -> Mapping[str, Any]:
     left, verdict, note = record.left, record.verdict, record.pair_note
-    parts: dict[str, Any] = dict(zip(_PLAIN, _plain_of(record), strict=True))
-    parts |= zip(COORDINATES, _coordinates_of(left.at), strict=True)
-    parts |= UNMEASURED if record.comparison is None else measured_parts(record.comparison)
-    parts |= {name: getattr(record, name) for name in _ROLE} if record.role is not None else {}
-    return parts | {
+    role = {name: getattr(record, name) for name in _ROLE} if record.role is not None else {}
+    return {
+        **dict(zip(_PLAIN, _plain_of(record), strict=True)),
+        **dict(zip(COORDINATES, _coordinates_of(left.at), strict=True)),
+        **(UNMEASURED if record.comparison is None else measured_parts(record.comparison)),
+        **role,
         "source": left.source,
         "verdict": verdict.outcome,
         "would_pass": verdict.would_pass,
@@ -478,28 +513,34 @@ def _record(**found: Any) -> Record:
 _RECORD = table(_record, _RECORD_KEYS, parts=_parts)
 
 
-def _read_consistent(entry: Any) -> Record:
+def _read_consistent(entry: Any, place: str) -> Record:
     """Read a record whose verdict and numbers fit each other; a file may have been edited to pass."""
-    record: Record = _RECORD.read(entry)
+    record: Record = _RECORD.read(entry, place)
     comparison, outcome = record.comparison, record.verdict.outcome
     if comparison is not None:
         counts = comparison.finite, comparison.differing, comparison.right_zero_mismatch, comparison.near_zero
         if max(*counts, *(one.elements for one in comparison.dominated)) > comparison.elements:
-            raise WrongValueError("elements: there are fewer than were counted")
+            raise WrongValueError("elements: there are fewer than were counted", place)
     is_measured = comparison is not None or record.statistics is not None
     for side, tensor in (("left", record.left), ("right", record.right)) if is_measured else ():
         if tensor.dtype is None or canonical(tensor.dtype) is None:
-            raise WrongValueError(f"was measured, but {side}.dtype is {tensor.dtype!r:.60}")
+            raise WrongValueError(f"was measured, but {side}.dtype is {tensor.dtype!r:.60}", place)
     for key in _ROLE if record.role is not None else ():
         if key not in entry:
-            raise WrongValueError(f"'{key}' is missing")
+            raise WrongValueError(f"'{key}' is missing", place)
     if outcome in ("pass", "warn"):
         outcomes = [one.outcome for one in record.verdict.findings] + [one.outcome for one in record.checks]
         if not set(outcomes).isdisjoint(FAILING):
-            raise WrongValueError(f"the verdict is {outcome}, but a limit was not met")
+            raise WrongValueError(f"the verdict is {outcome}, but a limit was not met", place)
         if not is_measured:
-            raise WrongValueError(f"the verdict is {outcome}, but nothing was measured")
+            raise WrongValueError(f"the verdict is {outcome}, but nothing was measured", place)
     return record
 
 
+def _packed_parts(record: Record) -> Mapping[str, Any]:
+    """Return the same without what `packing` leaves out of a passing record."""
+    return {**_parts(record), "where": {}, "worst": ()} if record.verdict.outcome == "pass" else _parts(record)
+
+
 RECORD = _RECORD._replace(read=_read_consistent)
+write_to_pack = table(_record, _RECORD_KEYS, parts=_packed_parts).write

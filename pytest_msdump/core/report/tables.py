@@ -11,10 +11,10 @@ from unicodedata import combining, east_asian_width
 
 from pytest_msdump.core.escape import shell_word
 from pytest_msdump.core.facts.metrics import STATISTICS
-from pytest_msdump.core.model.describe import number, plain
+from pytest_msdump.core.model.describe import number
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.tensor import Statistic
-from pytest_msdump.core.text import ENGLISH, Phrases
+from pytest_msdump.core.text import ENGLISH, Phrases, plain
 
 _GAP = "  "
 

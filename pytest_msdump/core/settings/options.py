@@ -10,12 +10,12 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any
 
 from pytest_msdump.core.errors import ConfigError, UnknownNameError
 from pytest_msdump.core.facts.profiles import LEAST_REPLAYED, PROFILES
 from pytest_msdump.core.ports import placed, rows
+from pytest_msdump.core.registry import entry_points_of
 from pytest_msdump.core.text.message import LANGUAGES
 
 REPORT_KINDS = tuple(rows("REPORTS"))
@@ -370,7 +370,7 @@ def parse_report(text: str | Iterable[str], *, where: str = "--msdump-report") -
         raise ConfigError(f"{where}: names no report; known: {', '.join(REPORT_KINDS)}")
     for kind in kinds:
         # Looked up only for a kind that is not ours.
-        if kind not in REPORT_KINDS and kind not in entry_points(group="pytest_msdump.report").names:
+        if kind not in REPORT_KINDS and kind not in {point.name for point in entry_points_of("pytest_msdump.report")}:
             raise UnknownNameError(f"{where}: unknown report {kind!r}; known: {', '.join(REPORT_KINDS)}")
     return tuple(dict.fromkeys(kinds))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import re
 import sys
@@ -28,26 +27,6 @@ def path_in_messages(path: Path, start: Path | None = None) -> str:
     """Return a file's path for messages: relative to `start` (default: the working directory) when it is below."""
     start = Path.cwd() if start is None else start
     return path.relative_to(start).as_posix() if path.is_relative_to(start) else str(path)
-
-
-def described(value: object) -> str:
-    """Describe a value briefly, in TOML's words."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return f"the text {value[:40]!r}"
-    if isinstance(value, int | float):
-        # Beyond float's range Python may refuse to print an integer.
-        return f"the number {value}" if abs(value) < 1e300 or not isinstance(value, int) else "a huge number"
-    # In Python a datetime is also a date.
-    kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
-        (Mapping, "a table"),
-        ((list, tuple), "an array"),
-        (datetime.datetime, "a date with a time"),
-        (datetime.date, "a date"),
-        (datetime.time, "a time"),
-    )
-    return next((name for kind, name in kinds if isinstance(value, kind)), f"a {type(value).__name__}")
 
 
 def read_toml(path: Path, *, name: str | None = None) -> Mapping[str, Any]:

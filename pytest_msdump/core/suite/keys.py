@@ -6,7 +6,7 @@ import datetime
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
+from pytest_msdump.core.forms import Form, by_name, described, expected, in_tuple, lacking, list_of, table, union
+from pytest_msdump.core.forms.values import FLAG, TEXT, whole
 from pytest_msdump.core.limits.policy import KnownDrift, Rule, metric_name, profile_names
 from pytest_msdump.core.matching.coordinates import Align, parse_align
 from pytest_msdump.core.matching.pairer import ways_named
@@ -30,10 +32,7 @@ from pytest_msdump.core.settings.options import (
     parse_spec,
 )
 from pytest_msdump.core.storage.locations import RemotePath, is_url
-from pytest_msdump.core.suite.documents import described, path_in_messages, read_toml
-
-# Takes a value and where it stands; returns what it means, or raises ConfigError beginning with that place.
-Reader = Callable[[object, str], Any]
+from pytest_msdump.core.suite.documents import path_in_messages, read_toml
 
 # What `read_map` takes.
 MapObject = (
@@ -44,46 +43,29 @@ MapObject = (
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
-def read_table(table: object, keys: Mapping[str, Reader], where: str, *, join: str = " ") -> dict[str, Any]:
-    """Read a table, each key by its reader; unknown keys are refused. `join` stands between its place and a key."""
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"{where} must be a table, not {described(table)}")
-    for key in table:
-        if key not in keys:
-            raise UnknownNameError(f"{where}: unknown key {key!r}; {nearest(key, keys)}")
-    return {key: keys[key](value, f"{where}{join}{key}") for key, value in table.items()}
+def _table(keys: Mapping[str, Form], *needs: str, join: str = ".") -> Form:
+    return table(dict, keys, needs=needs, what="a table", join=join)
 
 
-def require(table: Collection[str], names: Iterable[str], where: str) -> None:
-    """Refuse a table that lacks one of `names`."""
-    lacking = [name for name in names if name not in table]
-    if lacking:
-        raise ConfigError(f"{where}: needs {' and '.join(repr(name) for name in lacking)}")
-
-
-def text(value: object, where: str) -> str:
+@Form
+def _text(value: Any, where: str) -> str:
     """Read a text that is not empty."""
     if not isinstance(value, str):
-        raise ConfigError(f"{where} must be a text, not {described(value)}")
+        raise expected("a text", value, where)
     if not value:
         raise ConfigError(f"{where} must not be empty")
     return value
 
 
-def texts(value: object, where: str) -> tuple[str, ...]:
-    """Read a text, or an array of them."""
-    if isinstance(value, str):
-        return (text(value, where),)
-    if not isinstance(value, list | tuple):
-        raise ConfigError(f"{where} must be a text or an array of texts, not {described(value)}")
-    return tuple(text(one, f"{where}[{place}]") for place, one in enumerate(value))
+_TEXTS = union("a text or an array of texts", (str, in_tuple(_text)), ((list, tuple), list_of(_text)))
+_WHOLE = whole("a whole number, 0 or more", most=math.inf)
 
 
 def path_text(value: object, where: str) -> str:
     """Read a path and expand ``~``; refuse a NUL byte, which no file name may hold."""
     if isinstance(value, os.PathLike):
         value = str(value) if isinstance(value, RemotePath) else os.fspath(value)
-    path = text(value, where)
+    path: str = _text.read(value, where)
     if "\0" in path:
         raise ConfigError(f"{where}: {path!r} holds a NUL byte, which no path can")
     try:
@@ -93,46 +75,34 @@ def path_text(value: object, where: str) -> str:
         raise ConfigError(f"{where}: {path!r} names a home directory that is not known") from None
 
 
-def flag(value: object, where: str) -> bool:
-    """Read true or false."""
-    if not isinstance(value, bool):
-        raise ConfigError(f"{where} must be true or false, not {described(value)}")
-    return value
-
-
-def whole(value: object, where: str) -> int:
-    """Read a whole number, 0 or more."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ConfigError(f"{where} must be a whole number, 0 or more, not {described(value)}")
-    return value
-
-
-def number(value: object, where: str) -> float:
+@Form
+def _finite(value: Any, where: str) -> float:
     """Read a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"{where} must be a number, not {described(value)}")
+        raise expected("a number", value, where)
     try:
         real = float(value)
     except OverflowError:
         real = math.inf
     if not math.isfinite(real):
-        raise ConfigError(f"{where} must be a finite number, not {described(value)}")
+        raise expected("a finite number", value, where)
     return real
 
 
-def choice(*words: str) -> Reader:
-    """Return a reader of one of `words`."""
+def _choice(*words: str) -> Form:
+    """Return the form of one of `words`; a mistyped one is an unknown name."""
 
     def read(value: object, where: str) -> str:
-        word = text(value, where)
+        word: str = _text.read(value, where)
         if word not in words:
             raise UnknownNameError(f"{where}: {word!r} is not one of {', '.join(words)}")
         return word
 
-    return read
+    return Form(read)
 
 
-def date(value: object, where: str) -> datetime.date:
+@Form
+def _date(value: Any, where: str) -> datetime.date:
     """Read a local date; a date with a time would be a different day elsewhere."""
     if isinstance(value, str) and _DATE.fullmatch(value):
         try:
@@ -140,15 +110,17 @@ def date(value: object, where: str) -> datetime.date:
         except ValueError:
             pass
     if isinstance(value, datetime.datetime) or not isinstance(value, datetime.date):
-        raise ConfigError(f"{where} must be a date such as 2027-01-31, not {described(value)}")
+        raise expected("a date such as 2027-01-31", value, where)
     return value
 
 
-def permutation(value: object, where: str) -> tuple[int, ...]:
+@Form
+def _permutation(value: Any, where: str) -> tuple[int, ...]:
     """Read axes as `numpy.transpose` takes them, each exactly once."""
-    if not isinstance(value, list | tuple) or not value:
-        raise ConfigError(f"{where} must be an array of axes such as [0, 3, 1, 2], not {described(value)}")
-    axes = tuple(whole(axis, f"{where}[{place}]") for place, axis in enumerate(value))
+    what = "an array of axes such as [0, 3, 1, 2]"
+    axes: tuple[int, ...] = list_of(_WHOLE, what=what).read(value, where)
+    if not axes:
+        raise expected(what, value, where)
     if sorted(axes) != list(range(len(axes))):
         raise ConfigError(f"{where}: {list(axes)} must name each axis from 0 to {len(axes) - 1} once")
     return axes
@@ -156,7 +128,7 @@ def permutation(value: object, where: str) -> tuple[int, ...]:
 
 def spec_text(value: object, where: str) -> str | None:
     """Read a spec, or one number, and return it as text; ``None`` = all."""
-    spec = value if isinstance(value, str) else str(whole(value, where))
+    spec = value if isinstance(value, str) else str(_WHOLE.read(value, where))
     return None if parse_spec(spec, where=where) is None else spec
 
 
@@ -208,84 +180,86 @@ class FileName:
 def read_options(values: Mapping[str, Any], spelled: Mapping[str, str], base: Path) -> dict[str, Any]:
     """Read values of flags or ini keys, ``None`` = not given; `spelled` has the flag or key of each, for messages."""
     readers = _shared_keys(base) | {
-        "config": path_text,
-        "replay": lambda value, where: str(base / text(value, where)),
-        "threshold": lambda value, where: tuple(parse_threshold(one, where=where) for one in texts(value, where)),
-        "align": _typed_align,
+        "config": Form(path_text),
+        "replay": Form(lambda value, where: str(base / _text.read(value, where))),
+        "threshold": Form(
+            lambda value, where: tuple(parse_threshold(one, where=where) for one in _TEXTS.read(value, where))
+        ),
+        "align": Form(_typed_align),
         **dict.fromkeys(("min_coverage", "min_replayed"), _coverage(is_per_cent=True)),
     }
     unknown = next((name for name in values if name not in readers), None)
     if unknown is not None:
         raise UnknownNameError(f"unknown option {unknown!r}; {nearest(unknown, readers)}")
-    return {name: readers[name](value, spelled[name]) for name, value in values.items() if value is not None}
+    return {name: readers[name].read(value, spelled[name]) for name, value in values.items() if value is not None}
 
 
 def read_file(table: object, name: FileName, base: Path) -> dict[str, Any]:
     """Read ``[msdump]`` and the tables below it; relative paths start from `base`."""
-    return read_table(table, _file_keys(name, base), name.place())
+    values: dict[str, Any] = _table(_file_keys(name, base), join=" ").read(table, name.place())
+    return values
 
 
-def _shared_keys(base: Path) -> dict[str, Reader]:
-    """Return the readers of the options that a suite file and the command line share."""
+def _shared_keys(base: Path) -> dict[str, Form]:
+    """Return the forms of the options that a suite file and the command line share."""
 
     def path(value: object, where: str) -> PlacedPath:
         return PlacedPath(_own_path(value, where), base, where)
 
-    by_kind: dict[str, Reader] = {
-        "path": path,
-        "text": text,
-        "texts": texts,
-        "number": _number,
-        "count": lambda value, where: parse_count(
-            value if isinstance(value, str | bool) else whole(value, where), where=where
+    by_kind = {
+        "path": Form(path),
+        "text": _text,
+        "texts": _TEXTS,
+        "number": Form(_number),
+        "count": Form(
+            lambda value, where: parse_count(
+                value if isinstance(value, str | bool) else _WHOLE.read(value, where), where=where
+            )
         ),
-        "switch": flag,
+        "switch": FLAG,
     }
     readers = {
-        option.name: choice(*option.choices) if option.choices else by_kind[option.kind]
+        option.name: _choice(*option.choices) if option.choices else by_kind[option.kind]
         for option in OPTIONS
         if option.toml
     }
     return readers | {
-        **dict.fromkeys(_SIDES, partial(_side, base=base)),
-        "profile": _profile,
-        "pair_by": lambda value, where: ways_named(texts(value, where), where=where),
-        "without": lambda value, where: {metric_name(one, where=where): where for one in texts(value, where)},
-        "iteration": _spec,
-        "rank": _spec,
-        "graph": _spec,
-        "report": _report,
-        "jobs": lambda value, where: parse_jobs(value if isinstance(value, str) else whole(value, where), where=where),
+        **dict.fromkeys(_SIDES, Form(partial(_side, base=base))),
+        "profile": Form(_profile),
+        "pair_by": Form(lambda value, where: ways_named(_TEXTS.read(value, where), where=where)),
+        "without": Form(
+            lambda value, where: {metric_name(one, where=where): where for one in _TEXTS.read(value, where)}
+        ),
+        **dict.fromkeys(("iteration", "rank", "graph"), Form(_spec)),
+        "report": Form(_report),
+        "jobs": Form(
+            lambda value, where: parse_jobs(value if isinstance(value, str) else _WHOLE.read(value, where), where=where)
+        ),
     }
 
 
-def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
-    """Return the readers of every key of ``[msdump]``."""
-
-    def graph_files(value: object, where: str) -> tuple[Path, ...]:
-        if not isinstance(value, list):
-            raise ConfigError(f"{where} must be an array of paths, not {described(value)}")
-        return tuple(base / _own_path(one, f"{where}[{place}]") for place, one in enumerate(value))
-
-    shards: dict[str, Reader] = {**dict.fromkeys(_SIDES, partial(_mesh, base=base)), "tokens": _tokens}
+def _file_keys(name: FileName, base: Path) -> dict[str, Form]:
+    """Return the forms of every key of ``[msdump]``."""
+    own_path = Form(lambda value, where: base / _own_path(value, where))
+    shards = _table({**dict.fromkeys(_SIDES, Form(partial(_mesh, base=base))), "tokens": Form(_tokens)}, join=" ")
     return _shared_keys(base) | {
         **dict.fromkeys(("min_coverage", "min_replayed"), _coverage(is_per_cent=False)),
-        "graph_files": graph_files,
-        "nan": choice("match", "forbid"),
-        "dtype_hint": flag,
-        "left_format": choice(*_FORMATS),
-        "right_format": choice(*_FORMATS),
-        "align": _align,
-        "map": lambda value, _where: read_map(value, name, base),
+        "graph_files": list_of(own_path, what="an array of paths"),
+        "nan": _choice("match", "forbid"),
+        "dtype_hint": FLAG,
+        "left_format": _choice(*_FORMATS),
+        "right_format": _choice(*_FORMATS),
+        "align": Form(_align),
+        "map": Form(lambda value, _where: read_map(value, name, base)),
         "rule": _tables(name, "rule", _rule),
         "known_drift": _tables(name, "known_drift", _known_drift),
-        "shards": lambda value, _where: read_table(value, shards, name.place("shards")),
+        "shards": Form(lambda value, _where: shards.read(value, name.place("shards"))),
         "dims": _tables(name, "dims", _dims),
     }
 
 
-def _tables(name: FileName, title: str, read: Any) -> Reader:
-    """Return a reader of an array of tables; messages number them from 1."""
+def _tables(name: FileName, title: str, read: Any) -> Form:
+    """Return the form of an array of tables; messages number them from 1."""
 
     def read_all(value: object, _where: str) -> tuple[Any, ...]:
         if not isinstance(value, list):
@@ -297,7 +271,7 @@ def _tables(name: FileName, title: str, read: Any) -> Reader:
             read(table, name.place(title, place), name.label(title, place)) for place, table in enumerate(value, 1)
         )
 
-    return read_all
+    return Form(read_all)
 
 
 def read_map(value: object, name: FileName, base: Path) -> tuple[MapEntry, ...]:
@@ -316,48 +290,42 @@ def read_map(value: object, name: FileName, base: Path) -> tuple[MapEntry, ...]:
         return read_map(document, FileName(str(path), path.name, "msdump"), path.parent)
     if isinstance(value, Mapping):
         value = [{"left": left, "right": right} for left, right in value.items()]
-    entries: tuple[MapEntry, ...] = _tables(name, "map", _entry)(list(value) if isinstance(value, tuple) else value, "")
+    entries: tuple[MapEntry, ...] = _tables(name, "map", _entry).read(
+        list(value) if isinstance(value, tuple) else value, ""
+    )
     return entries
 
 
-_COORDINATE_KEYS: dict[str, Reader] = {
-    "rank": whole,
-    "net": text,
-    "graph": whole,
-    "iteration": whole,
-    "occurrence": whole,
+_COORDINATE_KEYS: dict[str, Form] = {
+    "rank": _WHOLE,
+    "net": _text,
+    "graph": _WHOLE,
+    "iteration": _WHOLE,
+    "occurrence": _WHOLE,
 }
-_ENTRY_KEYS: dict[str, Reader] = {
-    "left": text,
-    "right": text,
-    "reshape": flag,
-    "transpose": permutation,
-    **_COORDINATE_KEYS,
-}
-_SIDE_KEYS: dict[str, Reader] = {
-    "path": path_text,
-    "net": text,
-    "rank": spec_text,
-    "graph": spec_text,
-    "iteration": spec_text,
-}
+_ENTRY = _table(
+    {"left": _text, "right": _text, "reshape": FLAG, "transpose": _permutation, **_COORDINATE_KEYS},
+    "left",
+    "right",
+    join=" ",
+)
+_SIDE = _table(
+    {"path": Form(path_text), "net": _text, **dict.fromkeys(("rank", "graph", "iteration"), Form(spec_text))}, "path"
+)
 
 
 def _entry(table: object, where: str, label: str) -> MapEntry:
-    entry = read_table(table, _ENTRY_KEYS, where)
-    require(entry, ("left", "right"), where)
-    return MapEntry(**entry, label=label)
+    return MapEntry(**_ENTRY.read(table, where), label=label)
 
 
 def _side(value: object, where: str, base: Path) -> SideText:
     """Read a side: a path, or a table of a path and coordinates."""
-    if not isinstance(value, Mapping | str | os.PathLike):
-        raise ConfigError(f"{where} must be a path or {{ path = …, rank = … }}, not {described(value)}")
-    if not isinstance(value, Mapping):
-        return SideText(PlacedPath(path_text(value, where), base, where), {})
-    side = read_table(value, _SIDE_KEYS, where, join=".")
-    require(side, ("path",), where)
-    return SideText(PlacedPath(side.pop("path"), base, f"{where}.path"), side)
+    if isinstance(value, Mapping):
+        side = _SIDE.read(value, where)
+        return SideText(PlacedPath(side.pop("path"), base, f"{where}.path"), side)
+    if not isinstance(value, str | os.PathLike):
+        raise expected("a path or { path = …, rank = … }", value, where)
+    return SideText(PlacedPath(path_text(value, where), base, where), {})
 
 
 def _own_path(value: object, where: str) -> str:
@@ -368,7 +336,7 @@ def _own_path(value: object, where: str) -> str:
 
 
 def _profile(value: object, where: str) -> str:
-    name = text(value, where)
+    name: str = _text.read(value, where)
     if name not in profile_names():
         raise UnknownNameError(f"{where}: unknown profile {name!r}; {nearest(name, profile_names())}")
     return name
@@ -380,14 +348,15 @@ def _spec(value: object, where: str) -> frozenset[int] | None:
 
 
 def _report(value: object, where: str) -> tuple[str, ...]:
-    kinds = parse_report(value if isinstance(value, str) else texts(value, where), where=where)
+    kinds = parse_report(value if isinstance(value, str) else _TEXTS.read(value, where), where=where)
     # The page refers to results.json for what it has no room for.
     return ("json", *kinds) if "html" in kinds and "json" not in kinds else kinds
 
 
 def _number(value: object, where: str) -> float:
-    typed = isinstance(value, str)
-    return finite(str(value).strip(), f"{where}: {value!r} is not a finite number") if typed else number(value, where)
+    if isinstance(value, str):
+        return finite(value.strip(), f"{where}: {value!r} is not a finite number")
+    return float(_finite.read(value, where))
 
 
 def parse_threshold(text: str, *, where: str = "--msdump-threshold") -> tuple[str, float]:
@@ -403,21 +372,22 @@ def parse_threshold(text: str, *, where: str = "--msdump-threshold") -> tuple[st
 
 def _align(value: object, where: str) -> Align:
     if not isinstance(value, Mapping):
-        raise ConfigError(f'{where} must be a table such as {{ iteration = "9->0" }}, not {described(value)}')
+        raise expected('a table such as { iteration = "9->0" }', value, where)
     return parse_align(value, where=where)
 
 
-def _coverage(*, is_per_cent: bool) -> Reader:
+def _coverage(*, is_per_cent: bool) -> Form:
     def read(value: object, where: str) -> float:
-        return parse_coverage(value if isinstance(value, str) else number(value, where), flag=is_per_cent, where=where)
+        share = value if isinstance(value, str) else _finite.read(value, where)
+        return parse_coverage(share, flag=is_per_cent, where=where)
 
-    return read
+    return Form(read)
 
 
 def _typed_align(value: object, where: str) -> Align:
     """Read ``KEY=SPEC`` of the command line; one coordinate may be named several times."""
     table: dict[str, str] = {}
-    for one in texts(value, where):
+    for one in _TEXTS.read(value, where):
         coordinate, equals, arrows = (part.strip() for part in one.partition("="))
         if not equals:
             raise ConfigError(f"{where}: {one!r} is not KEY=SPEC, e.g. iteration=9->0")
@@ -425,15 +395,46 @@ def _typed_align(value: object, where: str) -> Align:
     return parse_align(table, where=where)
 
 
-def _sizes(value: object, where: str) -> dict[str, int]:
-    if not isinstance(value, Mapping) or not value:
-        raise ConfigError(f"{where} must be a table such as {{ tp = 2, cp = 2 }}, not {described(value)}")
-    return {axis: whole(size, f"{where}.{axis}") for axis, size in value.items()}
+@Form
+def _sizes(value: Any, where: str) -> dict[str, int]:
+    what = "a table such as { tp = 2, cp = 2 }"
+    sizes: dict[str, int] = by_name(_WHOLE, what=what).read(value, where)
+    if not sizes:
+        raise expected(what, value, where)
+    return sizes
+
+
+_LENGTHS = Form(lambda value, where: list_of(_WHOLE).read(value if isinstance(value, list) else [value], where))
+_RENUMBERING = _table({"axis": _text, "names": _text, "each": _LENGTHS}, "axis", "names", "each")
+
+
+@Form
+def _renumberings(value: Any, where: str) -> tuple[Any, ...]:
+    made = offered("shards").Renumbering
+    places = [
+        (f"{where}[{number}]", one) for number, one in enumerate(value if isinstance(value, list) else [value], 1)
+    ]
+    return tuple(made(**_RENUMBERING.read(one, place), where=place) for place, one in places)
+
+
+_MESH = _table(
+    {
+        "axes": _sizes,
+        "order": _text,
+        "from": _choice("order", "dir", "meta"),
+        "renumber": _renumberings,
+        "strategy": Form(_own_path),
+    }
+)
+_TOKENS = _table(
+    {"ids": _text, "pad": _WHOLE, "mask": _text, "match": _TEXTS, "steps": _choice("iteration", "occurrence")}, "ids"
+)
+# The dimensions of a number are an empty text.
+_DIMS = _table({"match": _text, "dims": TEXT, "side": _choice(*_SIDES), "lengths": _LENGTHS}, "match", "dims", join=" ")
 
 
 def _mesh(value: object, where: str, base: Path) -> Any:
-    readers = {"axes": _sizes, "order": text, "from": choice("order", "dir", "meta"), "renumber": _renumberings}
-    keys = read_table(value, readers | {"strategy": _own_path}, where, join=".")
+    keys = _MESH.read(value, where)
     source, renumber = keys.get("from", "order"), keys.get("renumber", ())
     if file := keys.get("strategy"):
         if source != "order":
@@ -446,106 +447,84 @@ def _mesh(value: object, where: str, base: Path) -> Any:
         if given := next((name for name in ("axes", "order") if name in keys), None):
             raise ConfigError(f'{where}.{given}: with from = "meta" the ranks themselves say it; leave it out')
         return offered("shards").Mesh((), source, renumber)
-    require(keys, ("axes",), where)
+    if "axes" not in keys:
+        raise lacking(keys, ("axes",), where)
     mesh = offered("shards").Mesh.of(keys["axes"], keys.get("order"), source=source, where=where)
     return replace(mesh, renumber=renumber, strategy=strategy if file else None)
 
 
 def _tokens(value: object, where: str) -> Any:
-    readers = {"ids": text, "pad": whole, "mask": text, "match": texts, "steps": choice("iteration", "occurrence")}
-    keys = read_table(value, readers, where, join=".")
-    require(keys, ("ids",), where)
-    return offered("shards").TokenIds(**keys)
-
-
-def _renumberings(value: object, where: str) -> tuple[Any, ...]:
-    found = []
-    for number, table in enumerate(value if isinstance(value, list) else [value], 1):
-        place, readers = f"{where}[{number}]", {"axis": text, "names": text, "each": _lengths}
-        keys = read_table(table, readers, place, join=".")
-        require(keys, tuple(readers), place)
-        found.append(offered("shards").Renumbering(**keys, where=place))
-    return tuple(found)
-
-
-def _lengths(value: object, where: str) -> tuple[int, ...]:
-    """Read one whole number, or an array of them."""
-    numbers = value if isinstance(value, list) else [value]
-    return tuple(whole(one, f"{where}[{place}]") for place, one in enumerate(numbers))
+    return offered("shards").TokenIds(**_TOKENS.read(value, where))
 
 
 def _dims(table: object, where: str, _label: str) -> Any:
-    readers = {"match": text, "dims": _any_text, "side": choice(*_SIDES), "lengths": _lengths}
-    keys = read_table(table, readers, where)
-    require(keys, ("match", "dims"), where)
+    keys = _DIMS.read(table, where)
     dims = offered("shards").parse_dims(keys["dims"], where=f"{where} dims", lengths=keys.get("lengths", ()))
     return offered("shards").DimsEntry(keys["match"], dims, keys.get("side"))
 
 
-def _any_text(value: object, where: str) -> str:
-    """Read a text, also an empty one: the dimensions of a number."""
-    return value if value == "" and isinstance(value, str) else text(value, where)
+_TOLERANCE = _table({"rtol": _finite, "atol": _finite}, "rtol", "atol")
+_LEVELS = _table({"fail": _finite, "warn": _finite})
 
 
-def _levels(value: object, where: str) -> tuple[float | None, float | None]:
-    """Read a limit: a number that fails, or a table with `fail`, `warn` or both."""
-    if not isinstance(value, Mapping):
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ConfigError(f"{where} must be a number or {{ fail = …, warn = … }}, not {described(value)}")
-        return number(value, where), None
-    levels = read_table(value, {"fail": number, "warn": number}, where, join=".")
+def _read_levels(value: Any, where: str) -> tuple[float | None, float | None]:
+    levels = _LEVELS.read(value, where)
     if not levels:
         raise ConfigError(f"{where}: needs 'fail' or 'warn'")
     return levels.get("fail"), levels.get("warn")
 
 
-def _tolerance(value: object, where: str) -> dict[str, float]:
-    """Read ``{ rtol, atol }``; one without the other would be an unintended tolerance of 0."""
-    tolerance = read_table(value, {"rtol": number, "atol": number}, where, join=".")
-    require(tolerance, ("rtol", "atol"), where)
-    return tolerance
+# Of one number, and of a known drift: within it is what warns.
+_LEVEL = Form(lambda value, where: (_finite.read(value, where), None))
+_LIMIT = union("a number or { fail = …, warn = … }", (Mapping, Form(_read_levels)), ((int, float), _LEVEL))
 
 
-def _refuse(reason: str) -> Reader:
-    """Return a reader of a key that is known but not allowed here."""
+def _refuse(reason: str) -> Form:
+    """Return the form of a key that is known but not allowed here."""
 
     def read(_value: object, where: str) -> None:
         raise ConfigError(f"{where} {reason}")
 
-    return read
+    return Form(read)
 
 
-def _limit_keys(read_limit: Reader) -> dict[str, Reader]:
+def _limit_keys(limit: Form) -> dict[str, Form]:
     """Return a key for each id and short form of a metric."""
-    keys = dict.fromkeys((*METRICS, *SHORT_FORMS), read_limit)
+    keys = dict.fromkeys((*METRICS, *SHORT_FORMS), limit)
     unlimited = {name: _refuse("takes no limit") for name, fact in METRICS.items() if fact.direction == "none"}
     return keys | unlimited
 
 
-_RULE_KEYS: dict[str, Reader] = {
-    **_limit_keys(_levels),
-    "allclose": _tolerance,
-    "match": text,
-    "op_type": texts,
-    "dtype": text,
-    "complex": choice("error", "allow"),
-    "slice_axis": whole,
-}
-_DRIFT_KEYS: dict[str, Reader] = {
-    # One level: within it is what warns.
-    **_limit_keys(lambda value, where: (number(value, where), None)),
-    "allclose": _refuse("cannot be a known drift's limit; set one on another metric"),
-    "match": text,
-    "reason": text,
-    "until": date,
-    "operator": text,
-    **_COORDINATE_KEYS,
-}
+_RULE = _table(
+    {
+        **_limit_keys(_LIMIT),
+        "allclose": _TOLERANCE,
+        "match": _text,
+        "op_type": _TEXTS,
+        "dtype": _text,
+        "complex": _choice("error", "allow"),
+        "slice_axis": _WHOLE,
+    },
+    join=" ",
+)
+_DRIFT = _table(
+    {
+        **_limit_keys(_LEVEL),
+        "allclose": _refuse("cannot be a known drift's limit; set one on another metric"),
+        "match": _text,
+        "reason": _text,
+        "until": _date,
+        "operator": _text,
+        **_COORDINATE_KEYS,
+    },
+    *("match", "reason", "until"),
+    join=" ",
+)
 
 
 def _rule(table: object, where: str, label: str) -> Rule:
     """Read one rule; its name in findings is `label` with its `match`."""
-    keys = read_table(table, _RULE_KEYS, where)
+    keys = _RULE.read(table, where)
     bounds = _bounds(keys, where, needed=keys.keys().isdisjoint({"complex", "slice_axis"}))
     names = ("match", "op_type", "dtype", "complex", "slice_axis")
     rest: dict[str, Any] = {name: keys[name] for name in names if name in keys}
@@ -556,8 +535,7 @@ def _rule(table: object, where: str, label: str) -> Rule:
 
 def _known_drift(table: object, where: str, label: str) -> KnownDrift:
     """Read one known drift; its name in findings as for a rule."""
-    keys = read_table(table, _DRIFT_KEYS, where)
-    require(keys, ("match", "reason", "until"), where)
+    keys = _DRIFT.read(table, where)
     at = Coordinates(**{name: keys[name] for name in _COORDINATE_KEYS if name in keys})
     more = {"at": at, "operator": keys.get("operator", "")}
     drift = KnownDrift(keys["match"], keys["reason"], keys["until"], _bounds(keys, where), label=where, **more)

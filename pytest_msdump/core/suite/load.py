@@ -9,14 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.core import ports
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.facts.metrics import SHORT_FORMS
-from pytest_msdump.core.limits.limits_file import LimitsFile, parse_limits
 from pytest_msdump.core.limits.policy import Policy
 from pytest_msdump.core.matching.coordinates import Align
 from pytest_msdump.core.matching.selection import MapEntry, Selection
 from pytest_msdump.core.model.tensor import COORDINATES
-from pytest_msdump.core.ports import offered
 from pytest_msdump.core.settings.options import OPTIONS, option_words
 from pytest_msdump.core.storage.locations import parse_location
 from pytest_msdump.core.suite.documents import path_in_messages, read_json, read_toml
@@ -29,6 +28,7 @@ _DEFAULTS = {option.name: option.value for option in OPTIONS}
 
 if TYPE_CHECKING:
     from pytest_msdump.capabilities.shards.model import Sharding
+    from pytest_msdump.core.limits.limits_file import LimitsFile
 
 # A limits file has a line for each tensor of a run, of which there may be a million.
 _MOST_LIMITS_BYTES = 2**28
@@ -218,7 +218,7 @@ def _sharding(sources: _Sources) -> Sharding | None:
     if not shards:
         return None
     meshes = {side: mesh for side, mesh in shards.items() if side != "tokens"}
-    sharding: Sharding = offered("shards").Sharding(meshes, dims, shards.get("tokens"))
+    sharding: Sharding = ports.offered("shards").Sharding(meshes, dims, shards.get("tokens"))
     return sharding
 
 
@@ -252,7 +252,8 @@ def read_limits(path: Path) -> LimitsFile:
     """Read a limits file; ConfigError, which begins with its path, unless it is one."""
     name = path_in_messages(path)
     document = read_json(path, name=name, most_bytes=_MOST_LIMITS_BYTES)
-    return replace(parse_limits(document, name=name), name=path.name)
+    limits: LimitsFile = ports.load("pytest_msdump.core.limits.limits_file:parse_limits")(document, name=name)
+    return replace(limits, name=path.name)
 
 
 def _side(sources: _Sources, side: str, directory: Path, environ: Mapping[str, str]) -> SideChoice:

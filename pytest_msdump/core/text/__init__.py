@@ -6,15 +6,17 @@ MindSpore's and Ascend's Chinese manuals.
 
 from __future__ import annotations
 
-from pytest_msdump.core.text.message import Message, Parameter, in_clauses, in_two_languages, plain_text
+from pytest_msdump.core.text.message import Message, Parameter, encode, in_clauses, in_two_languages, plain_text
 from pytest_msdump.core.text.phrases import (
     ENGLISH,
     Phrases,
     beginnings,
     bound_text,
+    exponent,
     message_of,
     message_of_note,
     number,
+    plain,
     say,
 )
 
@@ -25,11 +27,14 @@ __all__ = [
     "Phrases",
     "beginnings",
     "bound_text",
+    "encode",
+    "exponent",
     "in_clauses",
     "in_two_languages",
     "message_of",
     "message_of_note",
     "number",
+    "plain",
     "plain_text",
     "say",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite, nan
-from operator import index
+from numbers import Integral
 from typing import Any, TypeAlias, Union
 
 # Catalogues as tables: a sentence a row, in English and in Chinese.
@@ -40,14 +40,14 @@ LANGUAGES = ("en", "zh")
 
 # Parameters that may be NaN or Inf; a text of any other stays a text.
 _NUMBERS = frozenset({"value", "limit", "left", "right", "low", "high", "share", "correlation", "apart", "chance"})
-_NONFINITE = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
+NONFINITE = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
     """One sentence, or a part of one.
 
-    `code` is a key of `text.catalogue`, `parameters` are the fields of its templates:
+    `code` is a key of `text.phrases`, `parameters` are the fields of its templates:
     names, numbers, indexes, further messages. They are never changed once it is made.
 
     >>> Message("older_run").entry
@@ -92,14 +92,25 @@ def _encoded(value: Parameter) -> Any:
         return value.entry
     if isinstance(value, tuple):
         return [_encoded(one) for one in value]
-    if value is None or isinstance(value, str):
+    return value if isinstance(value, str) else encode(value)
+
+
+def encode(value: Any) -> Any:
+    """Return a number, or a tuple of them, as strict JSON can hold it."""
+    if type(value) is int or value is None or (type(value) is float and -inf < value < inf):
         return value
+    if isinstance(value, int):
+        return value
+    if isinstance(value, tuple):
+        return [encode(item) for item in value]
     # NumPy's numbers are not JSON's.
-    try:
-        return index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = float(value)
-    return number if isfinite(number) else "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, complex):
+        return [encode(value.real), encode(value.imag)]
+    if isfinite(value):
+        return float(value)
+    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
 
 
 def _decoded(value: Any, name: str = "") -> Parameter:
@@ -107,4 +118,4 @@ def _decoded(value: Any, name: str = "") -> Parameter:
         return Message.of_entry(value)
     if isinstance(value, list):
         return tuple(_decoded(one) for one in value)
-    return _NONFINITE.get(value, value) if name in _NUMBERS and isinstance(value, str) else value
+    return NONFINITE.get(value, value) if name in _NUMBERS and isinstance(value, str) else value

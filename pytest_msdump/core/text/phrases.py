@@ -6,12 +6,42 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from decimal import Decimal
+from functools import cache, lru_cache
+from importlib import import_module
 from string import Formatter
 from typing import Any
 
-from pytest_msdump.core.text.catalogue import CATALOGUES, catalogue
-from pytest_msdump.core.text.message import Message, plain_text
+from pytest_msdump.core.text.commands import COMMANDS, REPLAY
+from pytest_msdump.core.text.findings import CAUSES, FINDINGS
+from pytest_msdump.core.text.message import LANGUAGES, Message, Rows, Template, plain_text
+from pytest_msdump.core.text.sentences import SENTENCES
+from pytest_msdump.core.text.unmatched import NOTES, UNMATCHED
+
+# All sentences for people: code → template, in each language; of two, the first is of exactly one `n`. The core's are
+# read at once; those of capabilities, which the row ``SENTENCES`` of their ``hooks.py`` names, with the first code that
+# is none of the core's.
+
+
+def _joined(tables: tuple[Rows, ...]) -> dict[str, dict[str, Template]]:
+    return {
+        language: {code: template for table in tables for code, template in table[place].items()}
+        for place, language in enumerate(LANGUAGES)
+    }
+
+
+CATALOGUES: Mapping[str, Mapping[str, Template]] = _joined(
+    (CAUSES, FINDINGS, UNMATCHED, SENTENCES, REPLAY, COMMANDS, NOTES)
+)
+
+
+@cache
+def catalogue(language: str) -> Mapping[str, Template]:
+    """Return every sentence, also of capabilities."""
+    # By its name: it imports errors, whose texts are sentences, too.
+    ports = import_module("pytest_msdump.core.ports")
+    tables = tuple(map(ports.load, ports.values("SENTENCES").values()))
+    return {**CATALOGUES[language], **_joined(tables)[language]}
 
 
 def say(message: Message, language: str = "en") -> str:
@@ -25,12 +55,15 @@ def say(message: Message, language: str = "en") -> str:
     template = words[message.code] if message.code in words else catalogue(language)[message.code]
     if not isinstance(template, str):
         template = template[0 if parameters.get("n") == 1 else 1]
+    parts = _parts(template)
+    if len(parts) == 1 and parts[0][1] is None:
+        return parts[0][0]
     value, limit = parameters.get("value"), parameters.get("limit")
     if isinstance(value, int | float) and isinstance(limit, int | float):
         parameters = {**parameters, **dict(zip(("value", "limit"), apart(value, limit), strict=True))}
     return "".join(
         literal if name is None else literal + _written(parameters[name], spec, language)
-        for literal, name, spec in _parts(template)
+        for literal, name, spec in parts
     )
 
 
@@ -154,7 +187,26 @@ class Phrases:
 ENGLISH = Phrases("en")
 
 
-def number(value: float | int) -> str:
+def plain(value: Any, digits: int = 6) -> str:
+    """Write a number with at most `digits` significant digits, an integer whole unless it is too long for a line."""
+    if isinstance(value, complex):
+        imaginary = plain(value.imag, digits)
+        return f"{plain(value.real, digits)}{'' if imaginary.startswith('-') else '+'}{imaginary}j"
+    if isinstance(value, int):
+        text = str(value) if value.bit_length() < 80 else ""
+        return text if 0 < len(text) <= _LONGEST_INTEGER_DIGITS else f"{Decimal(value):.5e}"
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Inf" if value > 0 else "-Inf")
+    return f"{value:.{digits}g}"
+
+
+def exponent(value: float, digits: int) -> str:
+    """Write a number as a mantissa of at most so many digits, and its exponent."""
+    mantissa, power = f"{value:.{digits - 1}e}".split("e")
+    return f"{mantissa.rstrip('0').rstrip('.')}e{power}"
+
+
+def number(value: float | int, digits: int = 6) -> str:
     """Write a measured value: integers whole, others with six digits, small and large ones with three and an exponent.
 
     >>> number(0.98761234), number(0.00023), number(37), number(float("nan"))
@@ -162,12 +214,8 @@ def number(value: float | int) -> str:
     """
     if isinstance(value, int):
         return str(int(value))
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else ("Inf" if value > 0 else "-Inf")
-    if value == 0 or 1e-3 <= abs(value) < 1e6:
-        return f"{value:.6g}"
-    mantissa, exponent = f"{value:.2e}".split("e")
-    return f"{mantissa.rstrip('0').rstrip('.')}e{exponent}"
+    is_plain = not math.isfinite(value) or value == 0 or 1e-3 <= abs(value) < 1e6
+    return plain(value, digits) if is_plain else exponent(value, 3)
 
 
 def bound_text(bound: float | int) -> str:
@@ -213,6 +261,7 @@ def _rough(value: float | int) -> str:
     return f"{mantissa.removesuffix('.0')}e{int(exponent)}"
 
 
+_LONGEST_INTEGER_DIGITS = 24
 # What stands behind the colon of a field → how its number is written, and what stands between the items of a list.
 _NUMBERS: Mapping[str, Callable[[Any], str]] = {
     "number": number,

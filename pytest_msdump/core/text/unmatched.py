@@ -147,6 +147,7 @@ note_cache_damaged | cache: {file} is damaged; what cannot be read of it is meas
 note_worker_ended | a worker process ended early, killed perhaps: {n} pair was compared again | a worker process ended early, killed perhaps: {n} pairs were compared again | 有工作进程提前结束，可能是被终止：已重新比对 {n} 对张量
 note_incomplete | incomplete: {why} | 不完整：{why}
 note_no_order | listed by name: nothing in it says which operator ran first | 按名称列出：其中没有说明算子的执行先后
+note_counted | numbers in the names of its {n} files are the order, and no part of the names, e.g. {example} | {n} 个文件名中的编号表示先后，不属于名称，例如 {example}
 note_overflow_dump | an overflow dump (op_debug_mode 3): it has operators that overflowed, and no others | 溢出 dump（op_debug_mode 3）：只有溢出的算子
 note_exception_dump | an exception dump (op_debug_mode 4): it has the inputs of an operator that raised an exception | 异常 dump（op_debug_mode 4）：只有抛出异常的算子的输入
 note_exception_on | an exception dump (op_debug_mode 4), of which MindSpore writes Parameters only on {device} | 异常 dump（op_debug_mode 4），MindSpore 在 {device} 上只写出 Parameter

@@ -59,10 +59,18 @@ t (ms)    Size (B) Op type    Tensor name
 
 
 class Row(NamedTuple):
-    """An old command line and the one to type instead."""
+    """An old command line and the one to type instead; what both are tried on, and what then is the same.
+
+    `data` is a golden case or an example, `code` the exit code, `same` one of the functions ``same_…`` with words, and
+    `prepare` what else is put there.
+    """
 
     old: str
     new: str
+    data: str
+    code: str
+    same: str
+    prepare: str
 
 
 class Ran(NamedTuple):
@@ -74,30 +82,18 @@ class Ran(NamedTuple):
     err: str
 
 
-Check = Callable[[Ran, Ran], None]
-
-
-class Case(NamedTuple):
-    """What a row is tried on (a golden case or an example), the exit code, what is the same, what else is put there."""
-
-    data: str
-    code: int
-    same: Check
-    prepare: Callable[[Path], object] = lambda _: None
-
-
 def rows() -> list[Row]:
     """Return every pair of lines that is tried; the page shows one for each use."""
     lines = Path(__file__).with_name("msaccucmp_lines.tsv").read_text(encoding="utf-8").splitlines()
     return [Row(*line.split("\t")) for line in lines]
 
 
-def rows_of_the_page() -> list[Row]:
+def rows_of_the_page() -> list[tuple[str, str]]:
     found = []
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip().strip("`").replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if cells and re.match(r"python3|timestamp=", cells[0]):
-            found.append(Row(*cells))
+            found.append((cells[0], cells[1]))
     return found
 
 
@@ -255,26 +251,19 @@ def same_overflows(old: Ran, new: Ran) -> None:
     assert said <= found
 
 
-def same_files(*names: str) -> Check:
+def same_files(old: Ran, new: Ran, *names: str) -> None:
     """These files, byte by byte."""
-
-    def check(old: Ran, new: Ran) -> None:
-        for name in names:
-            assert (old.folder / name).read_bytes() == (new.folder / name).read_bytes()
-
-    return check
+    for name in names:
+        assert (old.folder / name).read_bytes() == (new.folder / name).read_bytes()
 
 
-def same_table_and_report(name: str) -> Check:
-    def check(old: Ran, new: Ran) -> None:
-        same_files(name)(old, new)
-        same_report(old, new)
-        assert len((new.folder / name).read_text().splitlines()) > 1
-
-    return check
+def same_table_and_report(old: Ran, new: Ran, name: str) -> None:
+    same_files(old, new, name)
+    same_report(old, new)
+    assert len((new.folder / name).read_text().splitlines()) > 1
 
 
-def same_folder_of(name: str) -> Check:
+def same_folder_of(old: Ran, new: Ran, name: str) -> None:
     """The same files in a folder; a time in a name or a summary may differ, and the path of the folder of a run."""
 
     def files(ran: Ran) -> dict[str, bytes]:
@@ -283,13 +272,7 @@ def same_folder_of(name: str) -> Check:
             re.sub(r"_\d{14}", "", name): data.replace(str(ran.folder).encode(), b"") for name, data in found.items()
         }
 
-    def check(old: Ran, new: Ran) -> None:
-        assert files(old) == files(new) != {}
-
-    return check
-
-
-same_folder = same_folder_of("out")
+    assert files(old) == files(new) != {}
 
 
 def same_but_padding(old: Ran, new: Ran) -> None:
@@ -350,7 +333,8 @@ def batch(folder: Path) -> None:
 
 def compared(folder: Path) -> None:
     """What a comparison of before has left."""
-    ran = in_shell(f"cd {shlex.quote(str(folder))} && {NET} && true", folder)
+    net = "python3 msaccucmp.py compare -m left -g right -f fusion.json -out out"
+    ran = in_shell(f"cd {shlex.quote(str(folder))} && {net} && true", folder)
     assert ran.code == 1
     (result,) = (folder / "out").glob("result_*.csv")
     result.rename(folder / "out" / "result.csv")
@@ -360,111 +344,12 @@ def user_code(folder: Path) -> None:
     shutil.copytree(GOLDEN / "k_custom_alg" / "custom", folder / "custom")
 
 
-def write(name: str, text: str) -> Callable[[Path], object]:
-    return lambda folder: (folder / name).write_text(text)
+def with_prototxt(folder: Path) -> None:
+    (folder / "resnet.prototxt").write_text(PROTOTXT)
 
 
-COMPARE = "python3 msaccucmp.py compare"
-NET = f"{COMPARE} -m left -g right -f fusion.json -out out"
-FILES = f"{COMPARE} -m left/a.npy -g right/a.npy"
-CONVERT = "python3 msaccucmp.py convert"
-SHAPE = "python3.7.5 shape_conversion.pyc"
-C5HD = "Conv2D.c5hd_ori_nchw.1.1.1600000000000001"
-NO_ORIGINAL = "Conv2D.c5hd_no_ori.3.1.1600000000000003"
-NZ = "MatMul.nz_2d_no_ori.6.1.1600000000000006"
-ND = "Add.nd.19.1.1600000000000019"
-OPDEBUG = "Opdebug.Node_OpDebug.5.9.1600000000000050"
-OVERFLOW = "python3 msaccucmp.py overflow"
-VECTOR = "python3.7.5 compare_vector.pyc -l left -r right"
-NUMPY = "python3 -c "
-CASES = {
-    NET: Case("a_fusion_nchw", 1, same_gate),
-    f"{COMPARE} -m left -g right -out out": Case("b_npu_vs_npu", 1, same_gate),
-    f"{COMPARE} -m left -g right -q quant.json -out out": Case("c_caffe_quant", 1, same_gate),
-    f"{COMPARE} -m run -g reference -f fusion.json -q quant.json -out out": Case("05_quantised", 1, same_gate),
-    f"{COMPARE} -m left -g closed -f fusion.json -cf closed.json -out out": Case("g2_pb_right", 0, same_gate, close),
-    f"{COMPARE} -m 20260121093000 -g right -f rules -out out": Case("i_l1_and_multi", 0, same_gate, batch),
-    f"{NET} -alg 0,MaxAbsoluteError,9": Case("a_fusion_nchw", 1, same_gate),
-    f"{NET} -alg 0 1 9": Case("g2_pb_right", 0, same_gate),
-    f"{FILES} -c custom -out out -alg all": Case("k_custom_alg", 1, same_report),
-    f"{NET} -s 7,9": Case("a_fusion_nchw", 1, same_tensors),
-    f"{NET} -r 8,9,1": Case("a_fusion_nchw", 1, same_tensors),
-    f"{NET} -max 100": Case("a_fusion_nchw", 1, same_pairs),
-    f"{NET} -map": Case("i_l1_and_multi", 0, same_operators),
-    f"{NET} -advisor": Case("a_fusion_nchw", 1, same_advice),
-    f"{COMPARE} -m left -g right -out out -overflow_detection": Case("d2_values_dump", 1, same_overflows),
-    f"{COMPARE} -m left -g right -out out -ffts": Case("l_ffts", 0, same_gate),
-    f"{COMPARE} -m left -g right -out out -v 2": Case("m_nano", 0, same_gate),
-    f"{VECTOR} -f fusion.json -o out -d split1 -t output -i 1": Case("a_fusion_nchw", 0, same_details),
-    f"{NET} -op split1 -o 1 -n 3": Case("a_fusion_nchw", 0, same_details),
-    f"{NET} -op conv1conv1/bnconv1/relu -i 0": Case("a_fusion_nchw", 0, same_details),
-    f"{COMPARE} -m left -g right -out out -op big -o 0 -ml 10000": Case("f_detail_split", 0, same_details),
-    f"{NET} -op split1 -o 1 --ignore_single_op_result": Case("a_fusion_nchw", 0, same_details),
-    f"{FILES} -out out": Case("k_custom_alg", 1, same_gate),
-    "python3 msaccucmp.py file_compare -m left/a.npy -g right/a.npy -out out": Case("k_custom_alg", 1, same_eight),
-    "python3 mscmp_advisor.py -i out/result.csv -o out": Case("a_fusion_nchw", 1, same_advice, compared),
-    f"{VECTOR} -f fusion.json -o result.txt": Case("i_l1_and_multi", 0, same_table_and_report("result.txt")),
-    f"{VECTOR} -f fusion.json -o result.csv -csv": Case("a_fusion_nchw", 1, same_table_and_report("result.csv")),
-    f"{VECTOR} -o result": Case("m_nano", 0, same_table_and_report("result/result.txt")),
-    f"{VECTOR} -q quant.json -o result.txt": Case("c_caffe_quant", 1, same_table_and_report("result.txt")),
-    f"{VECTOR} -f fusion.json -custom custom -o result.txt": Case(
-        "g2_pb_right", 0, same_table_and_report("result.txt"), user_code
-    ),
-    "python3.7.5 compare_vector.pyc -l run -r reference -f fusion.json -q quant.json -o result.txt": Case(
-        "05_quantised", 1, same_table_and_report("result.txt")
-    ),
-    "python3 compare_vector.py -l left -r right -o result.txt -ffts": Case(
-        "l_ffts", 0, same_table_and_report("result.txt")
-    ),
-    f"{CONVERT} -d left/{C5HD} -out out": Case("e_convert", 0, same_folder),
-    f"python3.7.5 msaccucmp.py convert -d left/{C5HD} -out ./output -f NCHW -t npy": Case(
-        "e_convert", 0, same_folder_of("output")
-    ),
-    f"{CONVERT} -d left/{C5HD} -out out -f NHWC -o 0": Case("e_convert", 0, same_folder),
-    f"{CONVERT} -d left/{NZ} -out out -f ND -s 37,21": Case("e_convert", 0, same_folder),
-    f"{CONVERT} -d left/{ND} -out out -t bin": Case("e_convert", 0, same_folder),
-    f"{CONVERT} -d left/{ND} -out out -t msnpy": Case("e_convert", 0, same_folder),
-    f"{CONVERT} -d left -out out -f NCHW": Case("e_convert", 1, same_folder),
-    f"{CONVERT} -d left/{ND},left/Add.nchw_3d.20.1.1600000000000020 -out out": Case("e_convert", 0, same_folder),
-    "for f in left/MatMul.*": Case("e_convert", 0, same_folder),
-    f"{CONVERT} -d left/{NO_ORIGINAL} -out out -f NCHW -c custom": Case("e_convert", 0, same_folder),
-    f"{CONVERT} -d left/{ND} -out out -v 2": Case("e_convert", 0, same_folder),
-    f"{CONVERT} -d {OPDEBUG} -out out": Case("h_overflow/aic_v0", 0, same_folder),
-    "python3.7.5 dump_data_conversion.pyc -type caffe -target dump -i npyin -o out": Case("e_convert", 0, same_folder),
-    "python3.7 dump_data_conversion.pyc -type tf -target dump -i npyin -o out": Case("e_convert", 0, same_folder),
-    "python3 dump_data_conversion.pyc -type quant -target dump -i npyin/conv1.0.1600000000000001.npy -o out": Case(
-        "e_convert", 0, same_folder
-    ),
-    "python3 dump_data_conversion.pyc -type offline -target dump -i npyin2 -o out": Case("e_convert", 0, same_folder),
-    f"python3.7.5 dump_data_conversion.pyc -target numpy -type offline -i left/{ND} -o out": Case(
-        "e_convert", 0, same_folder
-    ),
-    "python3.7.5 dump_data_conversion.pyc -target numpy -type caffe -i right -o out": Case(
-        "g2_pb_right", 0, same_folder
-    ),
-    f"{SHAPE} -i left/{NZ} -format ND -o out -shape 37,21": Case("e_convert", 0, same_folder),
-    f"{SHAPE} -i left/{C5HD} -format NHWC -o out": Case("e_convert", 0, same_but_padding),
-    f"{SHAPE} -i left/{C5HD} -format NHWC -o out -tensor input -index 0": Case("e_convert", 0, same_folder),
-    f"{SHAPE} -i left/{NO_ORIGINAL} -format NCHW -o out -custom custom": Case("e_convert", 0, same_folder),
-    f"{SHAPE} -i left/{ND} -format ND -o out": Case("e_convert", 0, same_folder),
-    f"{OVERFLOW} -d aic_v0 -out out": Case("h_overflow", 1, same_folder),
-    f"{OVERFLOW} -d two -out out -n 2": Case("h_overflow", 1, same_folder),
-    f"{NUMPY}\"import numpy; print(numpy.load('left/a.npy'))\"": Case("k_custom_alg", 0, same_values),
-    f"{NUMPY}\"import numpy as np; a = np.load('left/a.npy'); np.savetxt('a.txt', a.flatten())\"": Case(
-        "k_custom_alg", 0, same_files("a.txt")
-    ),
-    f"{NUMPY}\"import sys, numpy as np; a, b = map(np.load, ('left/a.npy', 'right/a.npy')); "
-    'sys.exit(not np.allclose(a, b))"': Case("k_custom_alg", 1, same_answer),
-    "python3.7.5 inplace_layer_process.pyc -i resnet.prototxt": Case(
-        "m_nano", 0, same_files("new_resnet.prototxt"), write("resnet.prototxt", PROTOTXT)
-    ),
-    # The rest of these lines is shell.
-    "timestamp=1600000000000000": Case("m_nano", 0, same_commands, write("tensor_name", TENSOR_LIST)),
-}
-
-
-def case_of(row: Row) -> str:
-    return row.old.partition(";")[0] if row.old.startswith(("timestamp=", "for ")) else row.old
+def with_tensor_list(folder: Path) -> None:
+    (folder / "tensor_name").write_text(TENSOR_LIST)
 
 
 ROWS = rows()
@@ -474,22 +359,20 @@ COMPAT = re.compile(r"python[\d.]* \w+\.pyc? ")
 PRINTED = re.compile(r"^\w+: [^:]+: (msdump .+)$", re.MULTILINE)
 
 
-def test_every_row_is_tried_and_no_case_is_gone() -> None:
-    assert sorted(map(case_of, ROWS)) == sorted(CASES)
-
-
 def test_every_row_of_the_page_is_one_that_is_tried() -> None:
     shown = rows_of_the_page()
     assert len(shown) > 10
-    assert set(shown) <= set(ROWS)
+    assert set(shown) <= {(row.old, row.new) for row in ROWS}
+    assert len(ROWS) >= 62
 
 
-def place(case: Case, folder: Path) -> Path:
-    source = GOLDEN / case.data if (GOLDEN / case.data).is_dir() else EXAMPLES / case.data
+def place(row: Row, folder: Path) -> Path:
+    source = GOLDEN / row.data if (GOLDEN / row.data).is_dir() else EXAMPLES / row.data
     shutil.copytree(
         source, folder, ignore=shutil.ignore_patterns("expected", "msdump-report", "*.toml", "make_dumps.py", *OLDER)
     )
-    case.prepare(folder)
+    if row.prepare:
+        globals()[row.prepare](folder)
     return folder
 
 
@@ -498,14 +381,14 @@ def place(case: Case, folder: Path) -> Path:
 def test_old_and_new_do_the_same(
     row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    case = CASES[case_of(row)]
     monkeypatch.setenv("COLUMNS", "100")
-    old = run(row.old, place(case, tmp_path / "old" / "case"), monkeypatch, capsys)
-    new = run(row.new, place(case, tmp_path / "new" / "case"), monkeypatch, capsys)
-    assert (old.code, new.code) == (case.code, case.code)
-    case.same(old, new)
+    old = run(row.old, place(row, tmp_path / "old" / "case"), monkeypatch, capsys)
+    new = run(row.new, place(row, tmp_path / "new" / "case"), monkeypatch, capsys)
+    assert [old.code, new.code] == [int(row.code)] * 2
+    check, *given = row.same.split(" ")
+    globals()[check](old, new, *given)
     if COMPAT.match(row.old):
         (spelled,) = PRINTED.findall(old.err)
         # It may name folders of the first run, where everything still is.
         again = run(spelled, old.folder, monkeypatch, capsys)
-        assert again.code == case.code, spelled
+        assert again.code == int(row.code), spelled

@@ -245,24 +245,6 @@ class TestBatch:
             assert (models / "out" / f"0_{name}_0_advisor_summary.txt").is_file()
 
 
-def test_the_column_overflow_is_filled(tmp_path):
-    case = Path(__file__).parents[2] / "data" / "ascend_golden" / "b_npu_vs_npu"
-    line = [
-        "compare",
-        "-m",
-        str(case / "left"),
-        "-g",
-        str(case / "right"),
-        "-out",
-        str(tmp_path),
-        "-overflow_detection",
-    ]
-    assert main(line) == 1
-    (file,) = tmp_path.glob("result_*.csv")
-    rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
-    assert [row["OverFlow"] for row in rows if row["TensorIndex"] == "nz:output:0"] == ["NO"]
-
-
 @pytest.mark.parametrize("step", ["1", "37"])
 def test_a_batch_of_another_step_is_compared_as_one_of_step_0(in_case, step, capsys):
     tables = []

@@ -85,12 +85,14 @@ def test_an_undefined_number_is_nan_and_has_its_reason():
         ("-conv", "'-conv"),
         ("+conv", "'+conv"),
         ("@a", "'@a"),
+        ("%s", "%s"),
         ("＝a", "'＝a"),
         ("two\nlines", r"two\nlines"),
         ("caf\udce9 \ud800-\udfff", r"caf\udce9 \ud800-\udfff"),
     ],
 )
 def test_any_name_is_one_cell_that_is_no_formula_and_stops_no_later_row(tmp_path, name, shown):
+    """Fault 17 of the vendor's tool: such a name ends the file midway."""
     pair = samples.pair(left=samples.left_ref(name))
     records = [samples.drifted(pair=pair), samples.passed()]
     content = write_kind("csv", [a_report(records)], tmp_path)[0].read_bytes()

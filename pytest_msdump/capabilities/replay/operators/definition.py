@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.capabilities.graphs.ir_types import members
+from pytest_msdump.capabilities.graphs.ir import members
 from pytest_msdump.core.errors import NotReplayableError
 from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.core.text import plain_text

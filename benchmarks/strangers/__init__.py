@@ -1,0 +1,1 @@
+"""Pairs of folders such as strangers bring, with the truth about them."""

@@ -1,0 +1,1 @@
+"""Models, each with its reference and hand-written ports of it."""

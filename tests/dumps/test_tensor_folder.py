@@ -1,0 +1,151 @@
+"""Folders of files of several tensors, as hooks and checkpoints leave them; numbers in names that are an order."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_msdump.cli import main
+from pytest_msdump.core.compare.opening import open_dump
+from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.file_names import counted_name
+from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
+
+TORCH = Path(__file__).parents[1] / "data" / "torch"
+ONES, TWOS = np.ones((2, 3), np.float32), np.full((2, 3), 2, np.float32)
+
+
+def addresses(folder: Path) -> list[str]:
+    return [ref.key.address for ref in index_dump(folder).refs]
+
+
+def safetensors(path: Path, **arrays: np.ndarray) -> None:
+    """A file as the format's page describes it."""
+    entries, data = {}, b""
+    for name, array in arrays.items():
+        entries[name] = {"dtype": "F32", "shape": array.shape, "data_offsets": [len(data), len(data) + array.nbytes]}
+        data += array.astype("<f4").tobytes()
+    head = json.dumps(entries).encode()
+    path.write_bytes(len(head).to_bytes(8, "little") + head + data)
+
+
+def test_a_file_of_one_tensor_is_the_operator_of_its_name(tmp_path: Path) -> None:
+    np.savez(tmp_path / "model.layers.0.mlp.npz", ONES)
+    np.savez(tmp_path / "lm_head.npz", output=TWOS)
+    shutil.copy(TORCH / "one.pth", tmp_path / "model.norm.pth")
+    assert addresses(tmp_path) == ["lm_head:output:0", "model.layers.0.mlp:output:0", "model.norm:output:0"]
+    np.testing.assert_array_equal(open_dump(tmp_path).read("lm_head"), TWOS)
+
+
+def test_keys_are_sides_slots_and_parts_of_the_name(tmp_path: Path) -> None:
+    np.savez(tmp_path / "norm.npz", ONES, TWOS)
+    np.savez(tmp_path / "attn.npz", **{"input": ONES, "output.0": ONES, "output.1": TWOS, "weights": ONES})
+    np.savez(tmp_path / "block.npz", **{"inputs.1": ONES})
+    assert set(addresses(tmp_path)) == {
+        "norm:output:0",
+        "norm:output:1",
+        "attn:input:0",
+        "attn:output:0",
+        "attn:output:1",
+        "attn.weights:output:0",
+        "block:input:1",
+    }
+    np.testing.assert_array_equal(open_dump(tmp_path).read("norm:output:1"), TWOS)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"model-00001-of-00002": {"a": ONES}, "model-00002-of-00002": {"b": TWOS, "c": ONES}},
+        {"model": {"a": ONES, "b": TWOS, "c": ONES}},
+        {"weights_of_today": {"a": ONES, "b": TWOS, "c": ONES}},
+    ],
+)
+def test_the_files_of_a_checkpoint_name_their_tensors_themselves(tmp_path: Path, files: dict) -> None:
+    for name, arrays in files.items():
+        safetensors(tmp_path / f"{name}.safetensors", **arrays)
+    (tmp_path / "model.safetensors.index.json").write_text("{}")
+    dump = index_dump(tmp_path)
+    shown = [ref.key.op.name for ref in dump.refs]
+    expected = ["a", "b", "c"] if len(files["model" if "model" in files else next(iter(files))]) > 1 else None
+    assert shown == (expected or ["b", "c", "model-00001-of-00002"])
+    assert [path.name for path in dump.unexplained] == ["model.safetensors.index.json"]
+
+
+def test_a_file_that_cannot_be_read_is_an_error_of_its_own(tmp_path: Path) -> None:
+    np.savez(tmp_path / "good.npz", ONES)
+    (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 cut off")
+    dump = open_dump(tmp_path)
+    np.testing.assert_array_equal(dump.read("good"), ONES)
+    with pytest.raises(TensorFileError, match=r"bad\.npz"):
+        dump.read("bad")
+
+
+def test_two_folders_are_gated_by_their_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for side, last in (("left", TWOS), ("right", ONES)):
+        (tmp_path / side).mkdir()
+        np.savez(tmp_path / side / "layers.0.npz", ONES)
+        np.savez(tmp_path / side / "layers.1.npz", last)
+    assert main(["compare", str(tmp_path / "left"), str(tmp_path / "right"), f"--report-dir={tmp_path}/report"]) == 1
+    assert "2 tensors: 1 pass, 1 fail, 100 % of the reference compared" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "counted"),
+    [
+        ("0017_conv1.npy", ("conv1", 17)),
+        ("00002__layers.0.q.pt", ("layers.0.q", 2)),
+        ("3-act.npz", ("act", 3)),
+        ("fc0_float32_8.npy", ("fc0", 8)),
+        ("h_1_bfloat16_0.npy", ("h_1", 0)),
+        ("conv1.npy", None),
+        ("12.npy", None),
+        ("1_2.npy", None),
+        ("conv_kernel_3.npy", None),
+        ("layers.0.npy", None),
+    ],
+)
+def test_names_with_a_number_of_order(name: str, counted: tuple[str, int] | None) -> None:
+    assert counted_name(name) == counted
+
+
+def test_numbers_of_order_pair_what_ran_again_by_occurrence(tmp_path: Path) -> None:
+    """One tensor more on one side shifts nothing: names and occurrences pair, and the number says when."""
+    for side, names in (("left", ["x", "fc", "act", "out", "act"]), ("right", ["fc", "act", "out", "act"])):
+        (tmp_path / side).mkdir()
+        for number, name in enumerate(names):
+            np.save(tmp_path / side / f"{name}_float32_{number}.npy", ONES)
+    refs = index_dump(tmp_path / "left").refs
+    assert [(ref.key.op.name, ref.key.op.at.occurrence) for ref in sorted(refs, key=lambda ref: ref.source.name)] == [
+        ("act", 0),
+        ("act", 1),
+        ("fc", 0),
+        ("out", 0),
+        ("x", 0),
+    ]
+    assert [ref.place for ref in refs] == sorted(ref.place for ref in refs if ref.place is not None)
+    assert main(["compare", str(tmp_path / "left"), str(tmp_path / "right"), f"--report-dir={tmp_path}/report"]) == 0
+
+
+def test_a_number_that_two_files_have_is_no_order(tmp_path: Path) -> None:
+    for name in ("1_conv.npy", "1_act.npy", "2_fc.npy"):
+        np.save(tmp_path / name, ONES)
+    assert addresses(tmp_path) == ["1_act:output:0", "1_conv:output:0", "2_fc:output:0"]
+
+
+def test_what_macos_writes_beside_a_file_is_no_tensor(tmp_path: Path) -> None:
+    np.save(tmp_path / "conv1.npy", ONES)
+    (tmp_path / "._conv1.npy").write_bytes(b"\0\5\x16\7")
+    dump = index_dump(tmp_path)
+    assert [ref.key.op.name for ref in dump.refs] == ["conv1"]
+    assert [path.name for path in dump.unexplained] == ["._conv1.npy"]
+
+
+def test_a_folder_of_unknown_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "layer.xyz").touch()
+    with pytest.raises(UnknownDumpFormatError, match="tensor-folder"):
+        index_dump(tmp_path)
