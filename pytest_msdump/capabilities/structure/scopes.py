@@ -32,6 +32,8 @@ Shape = tuple[int, ...]
 # What the cells of a training step, and loops of one's own, call the loss.
 _LOSSES = frozenset({"lossfn", "criterion", "lossfunction", "losscell"})
 _OPTIMIZERS = frozenset({"optimizer", "_optimizer"})
+# In names of files a class of cells ends where an underscore stands; no class of MindSpore's has one.
+_FILED_CLASS = re.compile(r"(-[A-Za-z][A-Za-z0-9]*)_")
 _MINDSPORE = re.compile(r".*-op[0-9]+", re.DOTALL)
 _CALL = re.compile(r"(?P<name>.+)_(?P<call>[0-9]{1,9})", re.DOTALL)
 _GRADIENT = re.compile(r"(?P<name>.+)/(?P<kind>grad|grad_input|grad_output)", re.DOTALL)
@@ -72,6 +74,17 @@ def node_scope(name: str, known: Callable[[Path], bool]) -> Scope:
     if name.startswith("/"):
         return _onnx_scope(parts[1:], known)
     return Scope(_unwrapped(tuple(parts)))
+
+
+def _unfiled(name: str) -> str:
+    """Return the name of an operator of MindSpore with the slashes that its file has as underscores.
+
+    >>> _unfiled("Default_layer-CellList_0-EncLayer_fc_1-Dense_MatMul-op4")
+    'Default/layer-CellList/0-EncLayer/fc_1-Dense/MatMul-op4'
+    """
+    if "/" in name or not name.startswith("Default_") or not _MINDSPORE.fullmatch(name):
+        return name
+    return "Default/" + _FILED_CLASS.sub(r"\1/", name.removeprefix("Default_"))
 
 
 def _mindspore_scope(parts: Sequence[str]) -> Scope:
@@ -274,7 +287,8 @@ class ScopeRun:
             return node_scope(name, is_known) if "/" in name else _NOWHERE
 
         if graph is None or not inner.keys() <= set(graph.names):
-            for name, numbers in inner.items():
+            for filed, numbers in inner.items():
+                name = _unfiled(filed)
                 op_type = self._side.ops[numbers[0]].key.op_type or ""
                 place = self._side.refs[next(iter(self._side.ops[numbers[0]].tensors.values()))].place
                 self.steps.append(_ScopeStep(name, op_type, scope_of(name), numbers, place))
