@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
@@ -231,17 +232,23 @@ class _Matching:
                 if len(norms) > 1 or not partners[0] or partners[0] != partners[1]:
                     del self._found[pair]
 
-    def _inside(self, number: int, pair: _Pair) -> set[int]:
+    def _inside(self, number: int, pair: _Pair) -> Collection[int]:
         """Return the templates of a side whose names say that they are inside of that of a pair."""
-        side = self._sides[number]
         index = min(self._sides[0][pair[0]].members.keys() & self._sides[1][pair[1]].members.keys())
-        outer = side[pair[number]].members[index].parts
-        found = set()
-        for child, one in enumerate(side):
-            parts = one.members[index].parts if index in one.members else ()
-            if len(parts) > len(outer) and parts[: len(outer)] == outer and one.words:
-                found.add(child)
-        return found
+        return self._insides[number].get((index, self._sides[number][pair[number]].members[index].parts), ())
+
+    @cached_property
+    def _insides(self) -> Sequence[Mapping[Hashable, set[int]]]:
+        """By block and beginning of names, the templates of each side that are inside."""
+        sides: list[defaultdict[Hashable, set[int]]] = []
+        for side in self._sides:
+            found: defaultdict[Hashable, set[int]] = defaultdict(set)
+            for child, one in enumerate(side):
+                for index, layer in one.members.items() if one.words else ():
+                    for end in range(1, len(layer.parts)):
+                        found[index, layer.parts[:end]].add(child)
+            sides.append(found)
+        return sides
 
     # -- Order
 
