@@ -225,6 +225,10 @@ class _Matching:
         for pair in list(self._found):
             outer = [side[number].words for side, number in zip(self._sides, pair, strict=True)]
             inside = [self._inside(number, pair) for number in range(2)]
+            kinds = set(map(kind_of_words, outer)) - {"", "embed"}
+            if kinds:
+                # A layer of a kind has nothing inside; others' names only begin like its own.
+                continue
             if any(inside) and all(any(isinstance(word, str) for word in own) for own in outer):
                 partners = [{each for each in self._found if each[number] in inside[number]} for number in range(2)]
                 norms = {any(kind_of_words(side[one].words) == "norm" for one in own)
@@ -244,7 +248,8 @@ class _Matching:
         for side in self._sides:
             found: defaultdict[Hashable, set[int]] = defaultdict(set)
             for child, one in enumerate(side):
-                for index, layer in one.members.items() if one.words else ():
+                is_part = bool(one.words) and one.words[-1] not in PASSING
+                for index, layer in one.members.items() if is_part else ():
                     for end in range(1, len(layer.parts)):
                         found[index, layer.parts[:end]].add(child)
             sides.append(found)
