@@ -277,7 +277,11 @@ class _Matching:
         sizes = {_size_of(self._sides[0][one]) for pairs in tight for one, _ in pairs}
         is_chain = known >= _CHAIN * max(map(len, orders)) and known >= _LEAST_CHAIN and len(sizes) >= _CHAIN_SIZES
         for pairs in tight:
-            if all(one and other for one, other in (self._kinds(*pair) for pair in pairs)):
+            kinds = [self._kinds(*pair) for pair in pairs]
+            if all(one and other for one, other in kinds):
+                # Of several of one kind the order alone does not say which is which.
+                if len(set(kinds)) < len(kinds):
+                    continue
                 yield from (pair for pair in pairs if is_chain or not self._is_doubtful(*pair))
             elif is_chain:
                 yield from self._known_by_size(pairs)

@@ -95,11 +95,11 @@ def templates_of(layers: Sequence[Layer]) -> tuple[Template, ...]:
 
 
 def _distinct(layers: Sequence[Layer]) -> list[Layer]:
-    """Leave out layers of other names that could be spelled the same: ``a_b`` beside ``ab``."""
-    spelled: defaultdict[str, set[Words]] = defaultdict(set)
+    """Leave out layers of other names that may mean the same: ``a_b`` beside ``ab``, ``attn.wo`` beside ``attn.fc``."""
+    names: defaultdict[tuple[str, str], set[tuple[str, ...]]] = defaultdict(set)
     for layer in layers:
-        spelled[_spelled(layer.words)].add(layer.words)
-    return [layer for layer in layers if len(spelled[_spelled(layer.words)]) == 1]
+        names[_spelled(layer.words), layer.role].add(layer.parts)
+    return [layer for layer in layers if len(names[_spelled(layer.words), layer.role]) == 1]
 
 
 def _spelled(words: Words) -> str:

@@ -156,6 +156,18 @@ def test_counters_before_and_numbers_behind_are_order_and_no_names() -> None:
     assert met(left, right) == {one: other for (one, _), (other, _) in zip(left, right, strict=True)}
 
 
+def test_two_names_that_may_mean_the_same_stay_open() -> None:
+    left = [("attn.wq", 8), ("attn.wo", 4), ("attn.fc", 4)]
+    right = [("self_attn.q_proj", 8), ("self_attn.linear", 4), ("self_attn.o_proj", 4)]
+    assert met(left, right) == {"attn.wq": "self_attn.q_proj"}
+
+
+def test_numbers_that_contradict_the_order_stay_open() -> None:
+    left = [("attn.wq", 8), ("attn.pool2", 4), ("attn.pool1", 4)]
+    right = [("self_attn.q_proj", 8), ("self_attn.maxpool1", 4), ("self_attn.maxpool2", 4)]
+    assert met(left, right) == {"attn.wq": "self_attn.q_proj"}
+
+
 def test_a_second_call_meets_the_second_layer() -> None:
     left = [("block.conv", 8), ("block.relu", 8), ("block.relu", 8)]
     right = [("blk.convolution", 8), ("blk.act1", 8), ("blk.act2", 8)]
@@ -238,11 +250,13 @@ def test_no_network_of_any_names_pairs_wrongly(seed: int, times: bool, mistake: 
     assert {one: other for one, other in found.items() if truth.get(one) != other} == {}
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**32), st.booleans())
-def test_most_of_a_network_of_known_words_pairs(seed: int, times: bool) -> None:
-    choice = random.Random(seed)
-    inside, count = network(choice)
-    theirs = written(inside, count, choice)
-    ours = [(f"m.enc.{name}", size) for name, size in written(inside, count, choice)]
-    assert len(met(ours, theirs, times=times)) >= len(inside) * count / 2
+@pytest.mark.parametrize("times", [True, False])
+def test_most_of_networks_of_known_words_pairs(times: bool) -> None:
+    paired = whole = 0
+    for seed in range(40):
+        choice = random.Random(seed)
+        inside, count = network(choice)
+        theirs = written(inside, count, choice)
+        ours = [(f"m.enc.{name}", size) for name, size in written(inside, count, choice)]
+        paired, whole = paired + len(met(ours, theirs, times=times)), whole + len(ours)
+    assert paired >= 0.75 * whole
