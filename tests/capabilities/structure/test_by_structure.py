@@ -156,6 +156,18 @@ def test_counters_before_and_numbers_behind_are_order_and_no_names() -> None:
     assert met(left, right) == {one: other for (one, _), (other, _) in zip(left, right, strict=True)}
 
 
+def test_layers_that_are_counted_otherwise_stay_open() -> None:
+    left = [("attn.wq", 8), ("mid.fc1", 4), ("mid.fc2", 4), ("mid.fc4", 4)]
+    right = [("self_attn.q_proj", 8), ("mid.linear1", 4), ("mid.linear2", 4), ("mid.linear3", 4)]
+    assert met(left, right) == {"attn.wq": "self_attn.q_proj"}
+
+
+def test_another_number_of_elements_excludes_what_order_and_kind_speak_for() -> None:
+    left = [("attn.wq", 8), ("one.first.act", 4), ("attn.wo", 8)]
+    right = [("self_attn.q_proj", 8), ("two.second.relu", 6), ("self_attn.o_proj", 8)]
+    assert met(left, right) == {"attn.wq": "self_attn.q_proj", "attn.wo": "self_attn.o_proj"}
+
+
 def test_two_names_that_may_mean_the_same_stay_open() -> None:
     left = [("attn.wq", 8), ("attn.wo", 4), ("attn.fc", 4)]
     right = [("self_attn.q_proj", 8), ("self_attn.linear", 4), ("self_attn.o_proj", 4)]
