@@ -14,3 +14,5 @@ OFFERS = {
     "programs": "pytest_msdump.capabilities.programs.program",
     "repeats": "pytest_msdump.capabilities.programs.repeats",
 }
+
+SENTENCES = "pytest_msdump.capabilities.programs.text:SENTENCES"
