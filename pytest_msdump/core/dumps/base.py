@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # The `Dump.reader` of a folder without files, which no reader is needed for.
 EMPTY = "empty"
 
-_LONGEST_EXAMPLE = 14
+_LONGEST_EXAMPLE = 24
 
 
 class Reader(ABC):
