@@ -28,9 +28,9 @@ from pytest_msdump.capabilities.config.command import _read as read_configuratio
 from pytest_msdump.capabilities.config.command import explain
 from pytest_msdump.capabilities.config.keys import MODES, REFUSED, Setting, would_dump
 from pytest_msdump.capabilities.convert.dump_files import KINDS, array_name
-from pytest_msdump.capabilities.convert.one_file import short_name
 from pytest_msdump.capabilities.convert.prototxt_command import rewire
 from pytest_msdump.capabilities.convert.renaming import compile_pattern, parts_of, read_undo
+from pytest_msdump.capabilities.convert.sources import short_name
 from pytest_msdump.capabilities.graphs.execution_order import read_order
 from pytest_msdump.capabilities.graphs.ge_model import read_model
 from pytest_msdump.capabilities.graphs.graph_files import parse_ge_onnx, parse_ge_proto, read_graph

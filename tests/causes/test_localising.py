@@ -14,7 +14,7 @@ from plugin.suites import write_suite
 from two_dumps import reported
 
 from pytest_msdump.capabilities.causes.summarised import role_lines
-from pytest_msdump.capabilities.html.page import content
+from pytest_msdump.capabilities.html.content import content
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.record_json import to_json

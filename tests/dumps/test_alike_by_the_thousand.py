@@ -7,10 +7,10 @@ import pytest
 from dumps.dumpmade import FLOAT, chunk, dump2, message, op_output
 
 from pytest_msdump.capabilities.ascend.header import parse_header
+from pytest_msdump.capabilities.protobuf.wire import Memory
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.dumps.listing import walk
 from pytest_msdump.core.dumps.npy import parse_header as parse_npy
-from pytest_msdump.core.dumps.wire import Memory
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.storage.files import names_kept
 

@@ -19,7 +19,7 @@ from dumps.dumpmade import (
 )
 
 from pytest_msdump.capabilities.ascend.header import parse_header
-from pytest_msdump.core.dumps.wire import Memory
+from pytest_msdump.capabilities.protobuf.wire import Memory
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.facts.dump_proto import DATA_TYPES, GE_DATA_TYPES, MEMORY_FORMATS
 

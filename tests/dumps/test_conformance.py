@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import zipfile
 from collections.abc import Callable
 from fnmatch import fnmatch
@@ -35,6 +36,15 @@ def npz(folder: Path, *, compressed: bool) -> Path:
     with zipfile.ZipFile(folder / "a.npz", "a") as archive:
         archive.writestr("notes/readme.txt", "no array")
     return folder / "a.npz"
+
+
+def tensor_folder(folder: Path) -> Path:
+    (folder / "dump").mkdir()
+    np.savez(folder / "dump" / "layers.0.npz", **ARRAYS)
+    np.savez_compressed(folder / "dump" / "lm_head.npz", ARRAYS["large"])
+    shutil.copy(DATA / "torch/one.pth", folder / "dump" / "norm.pth")
+    np.save(folder / "dump" / "embed.npy", ARRAYS["conv.weight"])
+    return folder / "dump"
 
 
 def npy_tree(folder: Path) -> Path:
@@ -142,6 +152,7 @@ ASCEND = [
 ARCHIVES = [
     *samples("npz", partial(npz, compressed=False), partial(npz, compressed=True)),
     *samples("safetensors", "safetensors/all.safetensors"),
+    *samples("tensor-folder", tensor_folder),
     *samples("torch-file", *(f"torch/{name}" for name in ("dtypes.pt", "views.pt", "one.pth", "checkpoint.pt"))),
     *samples("forward-passes", "hooks/sglang_passes", "hooks/sglang_passes/TP1_PP0_Rank1_pid2"),
 ]

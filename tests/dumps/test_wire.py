@@ -3,7 +3,7 @@ from dumps.dumpmade import chunk, number, varint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.core.dumps.wire import Memory, WireSpan, fields, named_fields, span_of, varint_of, varints
+from pytest_msdump.capabilities.protobuf.wire import Memory, WireSpan, fields, named_fields, span_of, varint_of, varints
 from pytest_msdump.core.errors import TensorFileError
 
 

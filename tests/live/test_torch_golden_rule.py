@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pytest_msdump.capabilities.three_way.judging import golden_errors, golden_ratios
+from pytest_msdump.capabilities.three_way.golden import golden_errors, golden_ratios
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.limits.policy import Policy
 from pytest_msdump.core.limits.resolve import GOLDEN_RULE_METRIC, resolve

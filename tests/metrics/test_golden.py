@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pytest_msdump.capabilities.three_way.judging import golden_errors, golden_ratios
+from pytest_msdump.capabilities.three_way.golden import golden_errors, golden_ratios
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.model.comparison import GoldenErrors, ThreeWay

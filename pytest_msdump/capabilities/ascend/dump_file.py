@@ -16,11 +16,11 @@ from pytest_msdump.capabilities.ascend.header import (
     bytes_behind,
     parse_header,
 )
+from pytest_msdump.capabilities.protobuf.wire import WireSpan, named_fields, span_of, varint_of
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.dtypes.decode import bytes_needed, can_decode
 from pytest_msdump.core.dumps.array_reader import BLOCK_BYTES, StoredView, can_be_held, layout_of
 from pytest_msdump.core.dumps.stored_file import StoredFile, opened, truncated
-from pytest_msdump.core.dumps.wire import WireSpan, named_fields, span_of, varint_of
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.facts.dump_proto import DUMP_DATA, NOT_NUMBERS
 from pytest_msdump.core.model.tensor import TensorSpec

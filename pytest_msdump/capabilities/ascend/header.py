@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from pytest_msdump.core.dumps.stored_file import truncated
-from pytest_msdump.core.dumps.wire import (
+from pytest_msdump.capabilities.protobuf.wire import (
     Memory,
     WireSource,
     WireSpan,
@@ -27,6 +26,7 @@ from pytest_msdump.core.dumps.wire import (
     varint_of,
     varints,
 )
+from pytest_msdump.core.dumps.stored_file import truncated
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.facts import dump_proto
 

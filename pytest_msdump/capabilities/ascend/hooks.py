@@ -1,5 +1,7 @@
 """Dump files of Ascend devices, raw, in slices, or as the vendor's tools converted them."""
 
+NEEDS = ("protobuf",)
+
 READERS = {
     "ascend": ("pytest_msdump.capabilities.ascend.reader:AscendReader", 12, ()),
     "converted": ("pytest_msdump.capabilities.ascend.reader:ConvertedReader", 11, (".npy", ".bin", ".csv")),

@@ -9,3 +9,5 @@ COMMANDS = {
 }
 
 OFFERS = {"calibration": "pytest_msdump.capabilities.calibrate.engine"}
+
+SENTENCES = "pytest_msdump.capabilities.calibrate.text:SENTENCES"

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_msdump.capabilities.elements.cells import NEWER, OLDER
-from pytest_msdump.capabilities.elements.write_pair import check_folder, detail_gate, whole_number
+from pytest_msdump.capabilities.elements.command import check_folder, detail_gate, whole_number
+from pytest_msdump.capabilities.elements.select_pairs import Wanted
 from pytest_msdump.capabilities.elements.writing import MOST_ROWS, MOST_TOP, DetailOptions
 from pytest_msdump.cli import exit_code
 from pytest_msdump.core.compare.planning import Plan
-from pytest_msdump.core.compare.select_pairs import Wanted
 from pytest_msdump.core.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.core.escape import shell_line, terminal_lines
 from pytest_msdump.core.facts.metrics import METRICS

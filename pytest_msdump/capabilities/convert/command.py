@@ -22,14 +22,12 @@ from pytest_msdump.capabilities.convert.msprobe_tree import write_msprobe_tree
 from pytest_msdump.capabilities.convert.one_file import (
     ConvertOptions,
     Outcome,
-    SourceFile,
-    claim_names,
     convert_files,
     default_jobs,
-    sources_of,
     write_failed_list,
     write_mappings,
 )
+from pytest_msdump.capabilities.convert.sources import SourceFile, claim_names, sources_of
 from pytest_msdump.capabilities.record.writer import sketch_dump
 from pytest_msdump.cli.output import add_quiet, argument_groups, phrases, print_lines
 from pytest_msdump.core.compare.opening import as_path, index, listed

@@ -19,3 +19,5 @@ COMMANDS = {
         "prototxt",
     ),
 }
+
+SENTENCES = "pytest_msdump.capabilities.convert.text:SENTENCES"

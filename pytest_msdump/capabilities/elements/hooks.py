@@ -4,7 +4,7 @@ NEEDS = ("vendor_tables",)
 
 OFFERS = {
     "details": "pytest_msdump.capabilities.elements.write_pair",
-    "details_of_an_operator": "pytest_msdump.capabilities.elements.write_pair",
+    "details_of_an_operator": "pytest_msdump.capabilities.elements.command",
 }
 
 OPTIONS = {

@@ -1,5 +1,7 @@
 """Graphs that a run leaves beside its tensors: they give a dump its order, its operators' arguments and lines."""
 
+NEEDS = ("protobuf",)
+
 AFTER = ("statistics",)
 
 STAGES = {"indexed": "pytest_msdump.capabilities.graphs.execution_order:with_graphs"}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pytest_msdump.capabilities.graphs import flow
 from pytest_msdump.capabilities.graphs.source_lines import FrameReader
-from pytest_msdump.core.dumps.wire import LENGTH, VARINT, Memory, NotAMessageError, WireSpan, fields
+from pytest_msdump.capabilities.protobuf.wire import LENGTH, VARINT, Memory, NotAMessageError, WireSpan, fields
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.dump import OperatorGraph
 from pytest_msdump.core.model.tensor import TensorSpec

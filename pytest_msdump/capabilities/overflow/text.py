@@ -40,5 +40,6 @@ atomic_underflow | underflow | 下溢
 atomic_source | the source operand is NaN | 源操作数为 NaN
 atomic_destination | the destination operand is NaN | 目的操作数为 NaN
 atomic_both | both operands are NaN | 两个操作数均为 NaN
+wrote_files | wrote {n:n_files} to {place} | 已将 {n:n_files}写入 {place}
 """
 )

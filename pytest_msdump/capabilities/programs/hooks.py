@@ -4,7 +4,7 @@ NEEDS = ("causes", "record")
 
 COMMANDS = {
     "repeat": (
-        "pytest_msdump.capabilities.programs.repeats",
+        "pytest_msdump.capabilities.programs.repeat_command",
         "run a program several times, and find the first operator that differs",
         "sketch",
     ),
@@ -14,3 +14,5 @@ OFFERS = {
     "programs": "pytest_msdump.capabilities.programs.program",
     "repeats": "pytest_msdump.capabilities.programs.repeats",
 }
+
+SENTENCES = "pytest_msdump.capabilities.programs.text:SENTENCES"

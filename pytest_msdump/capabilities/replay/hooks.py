@@ -15,3 +15,5 @@ OFFERS = {
     "reference": "pytest_msdump.capabilities.replay.reference_model",
     "suggestions": "pytest_msdump.capabilities.replay.pairing",
 }
+
+SENTENCES = "pytest_msdump.capabilities.replay.text:SENTENCES"

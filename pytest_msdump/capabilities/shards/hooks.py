@@ -1,5 +1,7 @@
 """Tensors that the ranks of a run have shards of."""
 
+NEEDS = ("protobuf",)
+
 AFTER = ("statistics",)
 
 STAGES = {

@@ -16,8 +16,8 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_msdump.capabilities.protobuf.wire import Memory, WireSource, WireSpan, fields, span_of, varint_of, varints
 from pytest_msdump.capabilities.shards.model import Placement, Strategy
-from pytest_msdump.core.dumps.wire import Memory, WireSource, WireSpan, fields, span_of, varint_of, varints
 from pytest_msdump.core.errors import ConfigError, TensorFileError
 from pytest_msdump.core.model.tensor import mangle
 from pytest_msdump.core.storage.files import read_user_file

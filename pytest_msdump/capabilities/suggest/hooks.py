@@ -8,3 +8,5 @@ COMMANDS = {
     "init": ("pytest_msdump.capabilities.suggest.init", "write a first suite file for two dumps"),
     "match": ("pytest_msdump.capabilities.suggest.match", "show which tensors pair, and why others do not", "compare"),
 }
+
+SENTENCES = "pytest_msdump.capabilities.suggest.text:SENTENCES"

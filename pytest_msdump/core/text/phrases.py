@@ -81,7 +81,7 @@ def message_of(entry: Mapping[str, Any], sentence: str) -> Message:
 
 def beginnings(*codes: str) -> tuple[str, ...]:
     """Return what sentences of these codes begin with, in any language."""
-    templates = (words[code] for words in CATALOGUES.values() for code in codes)
+    templates = (catalogue(language)[code] for language in LANGUAGES for code in codes)
     return tuple((one if isinstance(one, str) else one[1]).partition("{")[0] for one in templates)
 
 

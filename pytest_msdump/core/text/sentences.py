@@ -148,7 +148,6 @@ do_map_instead | if a pair is wrong, msdump.toml needs: | 若配对有误，应�
 in_place_of | in place of {entry} | 取代 {entry}
 fits | values agree to {apart}, {shape} | 数值相差 {apart}，{shape}
 fits_equal | values are equal, {shape} | 数值相等，{shape}
-fits_by_name | names agree, {shape}; values differ by {apart} of their norm | 名称相符，{shape}；相对欧氏距离 {apart}
 fits_by_place | in the same place between known pairs, {shape}; values differ by {apart} of their norm | 在已知配对之间位于同一位置，{shape}；相对欧氏距离 {apart}
 fits_by_against | names or order say so, {shape}; values differ by {apart} of their norm | 名称或执行顺序如此表明，{shape}；相对欧氏距离 {apart}
 fits_by_structure | the same step of both runs, {shape}; values differ by {apart} of their norm | 两次运行中的同一步，{shape}；相对欧氏距离 {apart}

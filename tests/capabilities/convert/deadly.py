@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 
-from pytest_msdump.capabilities.convert.one_file import Outcome, SourceFile
+from pytest_msdump.capabilities.convert.one_file import Outcome
+from pytest_msdump.capabilities.convert.sources import SourceFile
 
 
 def deadly(source: SourceFile, **_: object) -> Outcome:

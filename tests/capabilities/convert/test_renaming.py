@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from pytest_msdump import open_dump
 from pytest_msdump.capabilities.convert import renaming
-from pytest_msdump.capabilities.convert.one_file import short_name
 from pytest_msdump.capabilities.convert.renaming import (
     Move,
     apply,
@@ -28,6 +27,7 @@ from pytest_msdump.capabilities.convert.renaming import (
     take_back,
     write_undo,
 )
+from pytest_msdump.capabilities.convert.sources import short_name
 from pytest_msdump.cli import main
 from pytest_msdump.core.errors import ConfigError, DumpNotFoundError, MsdumpError
 

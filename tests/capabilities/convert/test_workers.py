@@ -14,7 +14,8 @@ from capabilities.convert.deadly import deadly
 from dumps import dumpmade
 
 from pytest_msdump.capabilities.convert import one_file
-from pytest_msdump.capabilities.convert.one_file import ConvertOptions, SourceFile, convert_files, default_jobs
+from pytest_msdump.capabilities.convert.one_file import ConvertOptions, convert_files, default_jobs
+from pytest_msdump.capabilities.convert.sources import SourceFile
 from pytest_msdump.cli import main
 
 FAILED = "convert_failed_file_list.txt"

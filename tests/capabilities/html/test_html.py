@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from report.big_results import results
 
+from pytest_msdump.capabilities.html.content import short
 from pytest_msdump.capabilities.html.page import page as page_of
-from pytest_msdump.capabilities.html.page import short
 from pytest_msdump.capabilities.html.words import PAGE
 from pytest_msdump.cli import main
 from pytest_msdump.core.report.json_report import report_from

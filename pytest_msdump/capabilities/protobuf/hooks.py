@@ -1,0 +1,1 @@
+"""Protobuf's wire format, which several formats are made of; no row of its own."""
