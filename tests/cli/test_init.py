@@ -117,12 +117,15 @@ def test_update_makes_its_own_entries_anew_and_keeps_what_a_person_wrote(pyteste
     assert sorted(file.read_text("utf-8").split()) == sorted(updated.split())
 
 
-def _blocks(count: int, *, wrong: int | None = None, shift: int = 0, called: str = "ff", more: str = "") -> None:
-    """Write a port of some equal blocks, and its reference, whose first block has a layer `called` otherwise."""
+def _blocks(count: int, *, wrong: int | None = None, shift: int = 0, called: str = "beta", more: str = "") -> None:
+    """Write a port of some equal blocks, and its reference, whose first block has a layer `called` otherwise.
+
+    No word of a name is said by both, so that values alone show the partners.
+    """
     arrays = iter(np.random.default_rng(8).standard_normal((40, 4, 5)).astype(np.float32))
     left, right = [], {}
     for number in range(count):
-        layers = {"attn": "attention", "mlp": "ff" if number else called}
+        layers = {"attn": "alpha", "mlp": "beta" if number else called}
         for place, (ours, theirs) in enumerate(layers.items()):
             array = next(arrays)
             scope = f"Default/network-Net/layers-CellList/{number + shift}-Block/{ours}-Dense"
@@ -139,7 +142,7 @@ def _written(suite: str = "msdump.toml") -> list[tuple[str, str]]:
     return [(one["left"], one["right"]) for one in read_toml(Path(suite))["msdump"]["map"]]
 
 
-_TEMPLATES = [("layers.{i}.attn", "blocks.{i}.attention"), ("layers.{i}.mlp", "blocks.{i}.ff")]
+_TEMPLATES = [("layers.{i}.attn", "blocks.{i}.alpha"), ("layers.{i}.mlp", "blocks.{i}.beta")]
 
 
 @pytest.mark.parametrize("wrong", [None, 5])
@@ -154,7 +157,7 @@ def test_equal_blocks_are_one_entry_which_says_how_many_and_what_differs_most(wr
     assert main(["compare", "--config", "msdump.toml", "--quiet"]) == (0 if wrong is None else 1)
     records = read_json(Path("msdump-report/results.json"))["tensors"]
     assert [one["right"]["address"].split(":")[0] for one in records] == [
-        f"blocks.{number}.{name}" for number in range(12) for name in ("attention", "ff")
+        f"blocks.{number}.{name}" for number in range(12) for name in ("alpha", "beta")
     ]
     assert [n // 2 for n, one in enumerate(records) if one["verdict"] == "fail"] == ([] if wrong is None else [5, 5])
     # The same in a suite of match; as Python the map has each pair.
@@ -166,9 +169,9 @@ def test_equal_blocks_are_one_entry_which_says_how_many_and_what_differs_most(wr
     assert _written() == _TEMPLATES
     assert Path("msdump.toml").read_text("utf-8").count("# stands for 3 entries; ") == 2
     edited = Path("msdump.toml").read_text("utf-8").replace('"layers.{i}.mlp"', '"layers.{block}.mlp"')
-    Path("msdump.toml").write_text(edited.replace('"blocks.{i}.ff"', '"blocks.{block}.ff"'), "utf-8")
+    Path("msdump.toml").write_text(edited.replace('"blocks.{i}.beta"', '"blocks.{block}.beta"'), "utf-8")
     assert main(["init", "run", "ref", "-q", "--update"]) == 0
-    assert _written() == [("layers.{block}.mlp", "blocks.{block}.ff"), _TEMPLATES[0]]
+    assert _written() == [("layers.{block}.mlp", "blocks.{block}.beta"), _TEMPLATES[0]]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +179,7 @@ def test_equal_blocks_are_one_entry_which_says_how_many_and_what_differs_most(wr
     [
         ({"count": 1}, []),
         ({"shift": 1}, []),
-        ({"called": "feed"}, _TEMPLATES[:1]),
+        ({"called": "gamma"}, _TEMPLATES[:1]),
         ({"more": "layers-CellList/9-Block/attn-Dense/MatMul-op99"}, _TEMPLATES[1:]),
     ],
 )
