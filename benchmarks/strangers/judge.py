@@ -17,8 +17,8 @@ import json
 import sys
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -178,20 +178,21 @@ def _by_init(folder: Path) -> list[tuple[str, str]]:
 
 
 def _pairs_of(folder: Path, suite: Any) -> list[tuple[str, str]]:
-    pairs = plan(suite).pairing.pairs
+    made = plan(suite)
+    of_file = Counter(ref.source.path for dump in (made.left, made.right) for ref in dump.refs)
     return [
         (left, right)
-        for pair in pairs
-        for left in _keys(pair.left, folder / "left")
-        for right in _keys(pair.right, folder / "right")
+        for pair in made.pairing.pairs
+        for left in _keys(pair.left, folder / "left", of_file)
+        for right in _keys(pair.right, folder / "right", of_file)
     ]
 
 
-def _keys(ref: Any, side: Path) -> list[str]:
-    """Return the keys of a tensor's file, or of the files that it was joined from."""
+def _keys(ref: Any, side: Path, of_file: Mapping[Path, int]) -> list[str]:
+    """Return the keys of a tensor's file, or of the files that it was joined from; `of_file` counts tensors."""
     paths = ref.source.pieces or (ref.source.path,)
     names = [path.resolve().relative_to(side.resolve()).as_posix() for path in paths]
-    if ref.source.part is None:
+    if ref.source.part is None or of_file[ref.source.path] == 1:
         return names
     return [f"{name}::{ref.key.op.label}" for name in names]
 

@@ -112,6 +112,11 @@ def _with_first_calls(found: Sequence[Template]) -> tuple[Template, ...]:
     names = {words for words, _ in known}
     has_inside = {one.words[:end] for one in found for end in range(len(one.words)) if len(one.words) - end > 1}
     for one in found:
+        base, last = one.words[:-1], one.words[-1:]
+        # Which call it is says nothing of which block: experts run in the order of their tokens.
+        if last and isinstance(last[0], int) and last[0] > 0 and base in names and (*base, 0) not in names:
+            one.is_call = one.is_call or one.words not in has_inside
+    for one in found:
         second = known.get(((*one.words, 1), one.role))
         is_first = second is not None and second.size(()) == one.size(()) and (*one.words, 0) not in names
         if is_first and has_inside.isdisjoint({(*one.words, 0), (*one.words, 1)}):
