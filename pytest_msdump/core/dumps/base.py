@@ -101,8 +101,8 @@ def _likely(root: Path) -> Iterator[Reader]:
 
 
 def reads(path: Path, kind: type) -> bool:
-    """Whether a reader of this kind recognises a path."""
-    return any(isinstance(each, kind) and each.recognises(path) for each in _likely(path))
+    """Whether a path is read by a reader of this kind."""
+    return isinstance(next((each for each in _likely(path) if each.recognises(path)), None), kind)
 
 
 def index_dump(root: Path) -> Dump:
