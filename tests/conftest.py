@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 
 # pytester forgets modules that an inner run imported; NumPy cannot be loaded twice in a process.
 import numpy  # noqa: F401 - as above
 import pytest
-from hypothesis import settings
 
 import pytest_msdump.assertions
 import pytest_msdump.plugin.collect  # noqa: F401
@@ -19,8 +19,12 @@ from pytest_msdump.core.settings.options import language_of
 pytest_plugins = ["pytester"]
 
 # The same examples in each run, so that a change alone turns a test red; --hypothesis-profile=default draws others.
-settings.register_profile("repeatable", derandomize=True)
-settings.load_profile("repeatable")
+# The README's first command alone installs no hypothesis.
+with suppress(ModuleNotFoundError):
+    from hypothesis import settings
+
+    settings.register_profile("repeatable", derandomize=True)
+    settings.load_profile("repeatable")
 
 # Texts are held against English ones, whatever the locale of who runs the tests.
 if language_of(None, os.environ) == "zh":
