@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from random import Random
 
@@ -12,7 +13,7 @@ from .truth import Meaning
 __all__ = ["Source"]
 
 
-class Source:
+class Source(ABC):
     """A left of a model, with its reference.
 
     Parameters
@@ -40,9 +41,9 @@ class Source:
     def __init__(self, model: str, left: str, right: Recording) -> None:
         self.model, self.left, self.right = model, left, right
 
+    @abstractmethod
     def wrong(self, mistake: str, draw: Random) -> Recording:
         """Return a port with a mistake; raises NoPlaceError where it has no place for it."""
-        raise NotImplementedError
 
     def wrong_rows(self) -> list[str]:
         """Return what the tables say and the values contradict."""
