@@ -110,6 +110,33 @@ def test_gradients_inherit_from_what_they_are_made_of(tmp_path: Path, cause: str
     assert found == {(0, name): ("inherited", (f"{cause}:output:0",)) for name in inherit}
 
 
+@pytest.mark.parametrize("cause", ["Net/grad_output", "out/grad_input"])
+def test_a_block_is_given_the_gradient_that_what_reads_its_last_layer_hands_back(tmp_path: Path, cause: str) -> None:
+    """Edges name the layer that made a tensor, not the blocks around it that returned it."""
+    calls = [
+        ("l.0.a", [], "l.0"),
+        ("l.0", ["l.0.a"], "l"),
+        ("l", ["l.0.a"], "Net"),
+        ("out", ["l.0.a"], "Net"),
+        ("Net", ["out"], ""),
+    ]
+    backward = ["Net/grad_output", "out/grad_output", "out/grad_input", "l/grad_output", "l.0/grad_output"]
+    backward += ["l.0.a/grad_output", "l.0.a/grad_input", "l.0/grad_input"]
+    for side in ("left", "right"):
+        with DumpWriter(tmp_path / side) as writer:
+            for name, feeds, inside in calls:
+                writer.write(name, ONES, op_type="Linear")
+                inputs = tuple(Edge(feed, 0, occurrence=0) for feed in feeds) or (None,)
+                is_block = name in ("l", "l.0", "Net")
+                writer.add_call(Operator(name, "Linear", inputs=inputs, inside=inside, returns_inner=is_block))
+            for name in backward:
+                wrong = side == "left" and backward.index(name) >= backward.index(cause)
+                writer.write(name, ONES * np.float32(1 + wrong))
+    found = roles([one for one in reported(tmp_path).records if one.fails])
+    assert found.pop((0, cause)) == ("cause", ())
+    assert set(found.values()) == {("inherited", (f"{cause}:output:0",))}
+
+
 def test_a_weight_that_changed_between_two_steps_is_the_cause(tmp_path: Path) -> None:
     found = roles(compared(tmp_path, {(1, "fc1.weight"): 0.1, (1, "fc1"): 0.1}))
     assert found[1, "fc1.weight"] == ("cause", ())

@@ -89,7 +89,7 @@ class _Training:
                 yield Edge(label, 0, is_parameter=True)
 
     def _of_output(self, name: str) -> Iterator[Edge]:
-        readers = self._readers.get(name, ())
+        readers = self._readers_of(name)
         for reader in readers:
             kind = "grad_output" if self._is_inside(name, reader) else "grad_input"
             yield from self._known(f"{reader}/{kind}") if len(self._calls[reader]) == 1 else [_UNKNOWN]
@@ -98,6 +98,16 @@ class _Training:
         if "" in self._readers:
             # What reads something unknown may read this.
             yield _UNKNOWN
+
+    def _readers_of(self, name: str) -> dict[str, None]:
+        """Return what reads a module's output, by that name or by that of the call inside which made the tensor."""
+        found = dict(self._readers.get(name, {}))
+        for call in self._calls.get(name, {}).values():
+            for edge in call.inputs if call.returns_inner else ():
+                if edge is not None and self._is_inside(edge.producer, name):
+                    readers = self._readers_of(edge.producer)
+                    found |= {one: None for one in readers if one != name and not self._is_inside(one, name)}
+        return found
 
     def _of_input(self, name: str) -> Iterator[Edge | None]:
         yield from self._known(f"{name}/grad_output")
@@ -108,7 +118,7 @@ class _Training:
         # Some recorders write the gradient of the whole tensor, in which others that read it have a part.
         for producer in dict.fromkeys(edge.producer for edge in self._given(name) if edge is not None):
             for reader in self._readers[producer] if producer else ():
-                if not self._is_inside(name, reader):
+                if not (self._is_inside(name, reader) or self._is_inside(producer, reader)):
                     yield from self._outputs.get(f"{reader}/grad_output", ())
 
     def _given(self, name: str) -> list[Edge | None]:
