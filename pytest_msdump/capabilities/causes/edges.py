@@ -164,11 +164,12 @@ BY_MODEL, BY_GRAPH, BY_RIGHT, BY_ORDER = "fusion", "graph", "graph of the right 
 
 
 class OperatorRun(NamedTuple):
-    """One run of an operator, or a parameter."""
+    """One run of an operator, or a parameter; of kind ``"input"`` what made the tensor of its input `slot`."""
 
     kind: str
     name: str
     occurrence: int = 0
+    slot: int = 0
 
 
 class Input(NamedTuple):
@@ -222,6 +223,7 @@ class PairGroup:
         if names.count(None) == len(names):
             graph, names = replace(_NO_GRAPH, around=around), [None] * len(tensors)
         self.at = at
+        self._called = graph.operators
         if graph.is_recorded:
             training = _Training(graph.operators, tensors, is_first=not at.iteration)
             graph = replace(graph, operators={**graph.operators, **dict(training.calls())})
@@ -252,6 +254,10 @@ class PairGroup:
         """Whether edges say which call of an operator they mean, as those of a recording do."""
         return self._graph.is_recorded
 
+    def is_trained(self, run: OperatorRun) -> bool:
+        """Whether it is a gradient, or of an optimizer: what feeds it is known by its name, and not recorded."""
+        return self.knows_calls and run.name not in self._called
+
     @cached_property
     def has_place_per_call(self) -> bool:
         """Whether each call has a place of its own in the order: calls of one operator are no passes of a loop."""
@@ -277,7 +283,10 @@ class PairGroup:
         return known[0] if known else self._dumped.get(_dump_name(run), {}).get(run.occurrence)
 
     def refs_of(self, run: OperatorRun) -> Sequence[TensorRef]:
-        """Return the dumped tensors of an operator."""
+        """Return the dumped tensors of an operator, or the one that it was given at an input."""
+        if run.kind == "input":
+            own = self.refs_of(run._replace(kind="op", slot=0))
+            return [ref for ref in own if ref.key.io == "input" and ref.key.slot == run.slot]
         if known := self._by_run.get(run):
             return known[1]
         op = self.op_of(run)
@@ -313,7 +322,7 @@ class PairGroup:
 
     def around(self, run: OperatorRun) -> OperatorRun | None:
         """Return the call of a recorded module that an operator ran inside of."""
-        return self._graph.around.get(run)
+        return self._graph.around.get(run._replace(kind="op", slot=0) if run.kind == "input" else run)
 
     def is_inside(self, run: OperatorRun, outer: OperatorRun) -> bool:
         """Whether an operator ran inside of a call of a module."""

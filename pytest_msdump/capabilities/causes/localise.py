@@ -23,6 +23,7 @@ from pytest_msdump.capabilities.causes.growth import (
     growth_by_order,
 )
 from pytest_msdump.capabilities.causes.operator_status import TensorStatus, operator_nodes
+from pytest_msdump.capabilities.causes.regions import Regions
 from pytest_msdump.capabilities.causes.roles import (
     MOST_LISTED,
     Role,
@@ -36,10 +37,13 @@ from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.facts.operators import COLLECTIVE_FRAGMENTS, PASSING_TYPES
 from pytest_msdump.core.matching import explain
 from pytest_msdump.core.model.dump import PARAMETER
-from pytest_msdump.core.model.record import ErrorGrowth, Record, RoleReason, Suspect
+from pytest_msdump.core.model.record import ErrorGrowth, Record, Region, RoleReason, Suspect
 from pytest_msdump.core.model.report import Report
-from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, Transform
 from pytest_msdump.core.text import Message, say
+
+# Inputs that are compared to know where a mistake is.
+_MOST_INPUTS = 64
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class Localised:
 
     records: Mapping[int, Record] = field(default_factory=dict)
     by: str = ""
+    # Operators that may be causes, and the modules around them.
+    doubted: frozenset[OpKey] = frozenset()
     edges: tuple[tuple[int, int], ...] = ()
 
 
@@ -55,6 +61,10 @@ def with_causes(report: Report, plan: Plan) -> Report:
     """Return the report with roles, how errors grew, pairs that look wrong, and steps counted differently."""
     run = {number: record for number, record in enumerate(report.records) if record.was_run}
     found = localise(plan, run)
+    given: dict[TensorKey, Record] = {}
+    while more := inputs_of_causes(plan, found.doubted, given):
+        given |= more
+        found = localise(plan, run, given)
     placed = {**run, **found.records}
     notes: list[Message] = []
     if any(record.fails for record in run.values()):
@@ -81,13 +91,34 @@ def with_causes(report: Report, plan: Plan) -> Report:
     )
 
 
-def localise(plan: Plan, records: Mapping[int, Record]) -> Localised:
-    """Give failing records their roles, and outputs their amplification; `records` are by number of the pair."""
+def inputs_of_causes(plan: Plan, doubted: Set[OpKey], known: Mapping[TensorKey, Record]) -> dict[TensorKey, Record]:
+    """Compare what operators that may be causes were given, and modules around them, where both sides saved it."""
+    pairs = {pair.left.key.op: pair for pair in plan.pairing.pairs if pair.left.key.io == "output"}
+    compared = {pair.left.key for pair in plan.pairing.pairs} | known.keys()
+    inputs: list[dict[tuple[OpKey, int], TensorRef]] = [
+        {(ref.key.op, ref.key.slot): ref for ref in dump.refs if ref.key.io == "input"} if doubted else {}
+        for dump in (plan.left, plan.right)
+    ]
+    found: dict[TensorKey, Record] = {}
+    compare = comparer_of(plan).compare
+    for (op, slot), ref in inputs[0].items():
+        partner = pairs.get(op) if op in doubted and ref.key not in compared else None
+        other = inputs[1].get((partner.right.key.op, slot)) if partner is not None else None
+        if partner is not None and other is not None and len(known) + len(found) < _MOST_INPUTS:
+            found[ref.key] = compare(replace(partner, left=ref, right=other, transform=Transform()))
+    return found
+
+
+def localise(plan: Plan, records: Mapping[int, Record], given: Mapping[TensorKey, Record] | None = None) -> Localised:
+    """Give failing records their roles, and outputs their amplification.
+
+    `records` are by number of the pair; `given` are of inputs that were compared for this alone.
+    """
     if not records or plan.left.root.is_file():
         return Localised()
     found = groups(plan.left, plan.rules.base, right=plan.right, pairs=plan.pairing.pairs)
     link_iterations(found)
-    status = TensorStatus(plan.pairing, records)
+    status = TensorStatus(plan.pairing, records, given)
     left_out = _LeftOut(plan)
     parts: dict[Coordinates, _Part] = {}
     for group in found:
@@ -103,7 +134,8 @@ def localise(plan: Plan, records: Mapping[int, Record]) -> Localised:
     shown = [part.group for part in parts.values() if part.is_compared]
     edges = tuple(edge for group in shown for edge in group.edges())
     localised |= roles_by_replay({**records, **localised}, edges)
-    return Localised(localised, " and ".join(dict.fromkeys(group.by for group in shown)), edges)
+    doubted = frozenset(op for part in parts.values() for op in part.doubted())
+    return Localised(localised, " and ".join(dict.fromkeys(group.by for group in shown)), doubted, edges)
 
 
 class _LeftOut:
@@ -121,6 +153,24 @@ class _LeftOut:
         found: dict[TensorKey, list[OpKey]] = {}
         for pair in self._plan.pairing.pairs:
             found.setdefault(pair.left.key, []).append(pair.right.key.op)
+        return found
+
+    @cached_property
+    def _lefts(self) -> Mapping[OpKey, OpKey]:
+        return {pair.right.key.op: pair.left.key.op for pair in self._plan.pairing.pairs}
+
+    def feeds(self, key: TensorKey) -> Set[OpKey] | None:
+        """Return the partners of what feeds the partner of a left tensor; ``None`` where not all is known."""
+        found: set[OpKey] = set()
+        for partner in self._partners.get(key, ()):
+            group = self._groups.get(partner.at.part)
+            if group is None or partner not in group.tensors or (inputs := group.inputs(group.run_of(partner))) is None:
+                return None
+            for entry in inputs:
+                op = group.op_of(entry.producer)
+                if op is None or op not in self._lefts:
+                    return None
+                found.add(self._lefts[op])
         return found
 
     @cached_property
@@ -170,6 +220,17 @@ class _Part:
         else:
             self._grown = growth_by_graph(self._nodes)
             self.roles = roles_by_graph(self._nodes, self._grown) if failing else {}
+        self._regions: Mapping[OperatorRun, Region] = {}
+        if group.knows_calls:
+            self._regions = Regions(
+                group,
+                self._nodes,
+                self.roles,
+                self._label,
+                is_reported=self._is_reported,
+                is_fed_otherwise=self._is_fed_otherwise,
+                is_chosen=self._is_chosen,
+            ).regions
         self._first_failing_pass = min((run.occurrence for run in failing if run.kind == "op"), default=0)
 
     def _in_order(self) -> Iterator[tuple[OperatorRun, NetworkNode[OperatorRun]]]:
@@ -193,6 +254,28 @@ class _Part:
             expected = max(expected, place + 1)
             yield run, self._nodes[run]
         yield from ((run, self._nodes[run]) for run in parameters)
+
+    def doubted(self) -> Iterator[OpKey]:
+        """Yield the operators that may be causes, and the modules around them."""
+        for head in [run for run, role in self.roles.items() if role.name in ("cause", "unknown")]:
+            run: OperatorRun | None = head
+            while run is not None:
+                if (op := self.group.op_of(run)) is not None:
+                    yield op
+                run = self.group.around(run)
+
+    def _is_reported(self, run: OperatorRun) -> bool:
+        return any(self._status.is_reported(ref.key) for ref in self.group.refs_of(run))
+
+    def _is_chosen(self, run: OperatorRun) -> bool:
+        """Whether an operator that was not compared was left out by no selection."""
+        return self._status.state(self.group, run) not in ("not run", "not selected")
+
+    def _is_fed_otherwise(self, run: OperatorRun) -> bool:
+        """Whether the right's graph has the partner fed by others, or by something that the left lacks."""
+        feeds = {op for entry in self.group.inputs(run) or () if (op := self.group.op_of(entry.producer)) is not None}
+        keys = [ref.key for ref in self.group.refs_of(run) if ref.key.io == "output"]
+        return any(self._left_out.before(key) or self._left_out.feeds(key) not in (None, feeds) for key in keys)
 
     def inputs_of(self, run: OperatorRun) -> set[str | None]:
         """Return the statuses of an operator's own inputs; exactly ``"passes"`` is evidence against it."""
@@ -249,6 +332,8 @@ class _Part:
     def _role_of(self, run: OperatorRun, key: TensorKey, drift: Drift | None) -> Role[OperatorRun]:
         """Return the operator's role; what its producer makes it for an input of one that has none, or is a cause."""
         role, grown = self.roles.get(run), self._grown.get(run) or Grown()
+        if key.io == "input" and (given := self.roles.get(run._replace(kind="input", slot=key.slot))) is not None:
+            return given
         is_explained = False
         if role is not None and role.why == "grew" and drift and grown.drift and grown.factor and key.io == "output":
             is_explained = (drift.share or inf) * grown.factor < JUMP * (grown.drift.share or 0)
@@ -295,6 +380,9 @@ class _Part:
             before=tuple(map(self._label, before)),
             left_out=self._left_out.before(key) if role.name in ("cause", "unknown") else (),
             growth=self._growth(role, run if role.jump is None else role.jump),
+            region=self._regions.get(run._replace(kind=key.io, slot=key.slot) if key.io == "input" else run)
+            if role.name == "cause"
+            else None,
         )
 
     def _growth(self, role: Role[OperatorRun], run: OperatorRun) -> ErrorGrowth | None:

@@ -41,7 +41,9 @@ _FORWARDING = VIEW_TYPES | (frozenset(UNDUMPED_TYPES) - _GIVEN)
 class TensorStatus:
     """The verdict of each left tensor, and why the others have none; a pair without a record was not run."""
 
-    def __init__(self, pairing: Pairing, records: Mapping[int, Record]) -> None:
+    def __init__(
+        self, pairing: Pairing, records: Mapping[int, Record], given: Mapping[TensorKey, Record] | None = None
+    ) -> None:
         # Whether it fails, and how far it is apart.
         self._known: dict[TensorKey, tuple[bool, Drift | None]] = {}
         self._not_run: set[OpKey] = set()
@@ -55,11 +57,19 @@ class TensorStatus:
                 self._known[key] = (
                     (record.fails, drift) if known is None else (record.fails or known[0], _larger(drift, known[1]))
                 )
+        self._reported = set(self._known)
+        for key, record in (given or {}).items():
+            if record.verdict.outcome != "error":
+                self._known.setdefault(key, (record.fails, drift_of(record)))
         self._reasons = {entry.ref.key: entry.why.code for entry in pairing.unmatched_left}
         self._missing = {entry.left for entry in pairing.missing}
         # If most operators are paired by their names, the other side did not dump one without a partner.
         by_name = [pair.how in _BY_NAME for pair in pairing.pairs if pair.left.key.op.op_type != PARAMETER]
         self._has_names = sum(by_name) > len(by_name) / 2
+
+    def is_reported(self, key: TensorKey) -> bool:
+        """Whether a tensor has a record; others were compared to know where a mistake is."""
+        return key in self._reported
 
     def of(self, key: TensorKey) -> str | None:
         """Return ``"fails"`` or ``"passes"``; ``None`` if it was not compared."""
@@ -133,7 +143,9 @@ def _larger(one: Drift | None, other: Drift | None) -> Drift | None:
 
 
 def _drift(group: PairGroup, status: TensorStatus, run: OperatorRun) -> Drift | None:
-    """Return how far what an operator wrote is apart."""
+    """Return how far what an operator wrote, or was given, is apart."""
+    if run.kind == "input":
+        return next((status.drift_of(ref.key) for ref in group.refs_of(run)), None)
     if run.kind == "given":
         return _before(group, status, run.name).drift
     return status.drift_of_outputs(group, run) if run.kind in ("op", "parameter") else None
@@ -150,6 +162,8 @@ def _status(group: PairGroup, status: TensorStatus, run: OperatorRun) -> str:
         return _before(group, status, run.name).status or "given"
     if run.kind == "update":
         return "part"
+    if run.kind == "input":
+        return _worst(status.of(ref.key) for ref in group.refs_of(run)) or "unseen"
     outputs = status.of_outputs(group, run)
     verdict = _worst(outputs.values())
     if verdict is not None and run.kind != "rest":
@@ -176,12 +190,17 @@ def _before(group: PairGroup, status: TensorStatus, parameter: str) -> Feed[Oper
 def _feeds(group: PairGroup, status: TensorStatus, run: OperatorRun) -> Sequence[Feed[OperatorRun]] | None:
     if run.kind == "parameter":
         return list(_writers(group, status, run.name))
+    if run.kind == "input":
+        op = run._replace(kind="op", slot=0)
+        entries = [entry for entry in group.inputs(op) or () if entry.slot == run.slot]
+        joined = [entry for entry in group.joined(op) if not group.is_inside(entry.producer, op)]
+        return [_feed(group, status, op, entry, {}) for entry in (*entries, *joined)]
     own = _own_inputs(group, status, run)
     inputs = group.inputs(run)
     if inputs is not None:
         inside = [entry.producer for entry in inputs if group.is_inside(entry.producer, run)]
-        # Inputs that pass clear what was joined into them.
-        decided = group.joined(run) if {one and one.status for one in own.values()} == {"passes"} else []
+        # Inputs that were compared say what came of all that was joined into them.
+        decided = group.joined(run) if own and None not in own.values() else []
         outer = [entry for entry in inputs if entry.producer not in inside and entry not in decided]
         feeds = [_feed(group, status, run, entry, own) for entry in outer]
         # What was left out by the run, and not by the dumps, may be what is wrong inside.
@@ -246,6 +265,16 @@ def _own_inputs(group: PairGroup, status: TensorStatus, run: OperatorRun) -> dic
     return {key.slot: Feed(None, known[key], status.drift_of(key)) if known[key] else None for key in keys}
 
 
+def _given_to(group: PairGroup, status: TensorStatus, outer: OperatorRun, entry: Input) -> Feed[OperatorRun] | None:
+    """Return the input of a module by which it was given what a call inside of it reads, if that was compared."""
+    own = _own_inputs(group, status, outer)
+    for given in group.inputs(outer) or () if any(own.values()) else ():
+        known = own.get(given.slot)
+        if known is not None and (given.producer, given.output) == (entry.producer, entry.output):
+            return replace(known, producer=OperatorRun("input", outer.name, outer.occurrence, given.slot))
+    return None
+
+
 def _feed(
     group: PairGroup,
     status: TensorStatus,
@@ -260,7 +289,13 @@ def _feed(
         if before.status == "fails" or not group.reads_after_step(run, producer.name):
             return replace(before, status=own.status, drift=own.drift) if own else before
     if own is not None:
-        return replace(own, producer=producer)
+        return replace(own, producer=OperatorRun("input", run.name, run.occurrence, entry.slot))
+    outer = group.around(run)
+    while outer is not None and outer != producer and not group.is_inside(producer, outer):
+        given = _given_to(group, status, outer, entry)
+        if given is not None:
+            return given
+        outer = group.around(outer)
     outputs = status.of_outputs(group, producer)
     read = next((key for key in outputs if key.slot == entry.output), None)
     known = None if read is None else outputs[read]

@@ -21,7 +21,7 @@ from pytest_msdump.capabilities.causes.growth import (
 )
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.model.describe import number
-from pytest_msdump.core.model.record import ErrorGrowth, Record, RoleReason, Suspect
+from pytest_msdump.core.model.record import ErrorGrowth, Record, Region, RoleReason, Suspect
 from pytest_msdump.core.model.tensor import Coordinates
 from pytest_msdump.core.text import ENGLISH, Phrases
 
@@ -49,8 +49,9 @@ def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
     """
     suspects = say.named((_suspect_text(one, say) for one in why.suspects), _MOST_NAMED)
     grown = _numbers(why.growth, say)
-    text = say(f"why_{why.why}", suspects=suspects, **grown)
-    parts = [text]
+    parts = [say(f"why_{why.why}", suspects=suspects, **grown)]
+    if why.region is not None:
+        parts = [region_text(why.region, say)]
     if why.why in _OF_CAUSES and why.growth is not None:
         if why.growth.start > 0:
             parts.append(say("grown", **grown))
@@ -63,6 +64,18 @@ def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
     parts += [say("given_unseen", names=say.named(why.given, _MOST_NAMED))] if why.given else []
     parts += [say("given_before", names=say.named(why.before, _MOST_NAMED))] if why.before else []
     return say.joined(parts, "between_clauses")
+
+
+def region_text(region: Region, say: Phrases = ENGLISH) -> str:
+    """Return where a mistake is.
+
+    >>> region_text(Region("layers.0", ("layers.0.qkv",), "layers.0.o", "input"))
+    'in layers.0, after layers.0.qkv, before the input of layers.0.o'
+    """
+    after = say.named(region.after, _MOST_NAMED)
+    text = say(f"region_{region.io}", end=region.end)
+    text = say("region_after", after=after, text=text) if after else text
+    return say("region_in", module=region.module, text=text) if region.module else text
 
 
 def _numbers(growth: ErrorGrowth | None, say: Phrases) -> dict[str, Any]:

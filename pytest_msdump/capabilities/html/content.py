@@ -207,7 +207,13 @@ def _reason(record: Record, pool: Pool) -> dict[str, Any]:
     names = {name: [pool.add(one) for one in getattr(why, name)] for name in ("given", "before", "left_out")}
     growth = why.growth and {**why.growth._asdict(), "at": pool.add(why.growth.at)}
     shown = growth and {name: short(encode(value)) for name, value in growth.items()}
-    return {"role_why": _filled({"why": why.why, "suspects": suspects, **names, "growth": shown})}
+    where = why.region and {
+        "module": pool.add(why.region.module),
+        "after": [pool.add(one) for one in why.region.after],
+        "end": pool.add(why.region.end),
+        "io": why.region.io,
+    }
+    return {"role_why": _filled({"why": why.why, "suspects": suspects, **names, "growth": shown, "region": where})}
 
 
 def _source(source: SourceFrame | None, pool: Pool) -> list[Any] | None:

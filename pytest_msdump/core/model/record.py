@@ -46,6 +46,7 @@ __all__ = [
     "Local",
     "MagnitudeErrors",
     "Record",
+    "Region",
     "ReportedTensor",
     "RoleReason",
     "Spread",
@@ -196,12 +197,26 @@ class ErrorGrowth(NamedTuple):
     at: str
 
 
+class Region(NamedTuple):
+    """Where in a program a mistake lies that was compared at its borders alone.
+
+    It is in `module` (empty: the whole network), behind what `after` names, which passes, and ends at an `io`
+    (``"input"`` or ``"output"``) of the operator `end`, which is the first tensor that fails.
+    """
+
+    module: str
+    after: tuple[str, ...]
+    end: str
+    io: str
+
+
 class RoleReason(NamedTuple):
     """Why a tensor has its role.
 
     `why` is the end of a message's id (``why_…``), `given` are weights and inputs that were not compared, `before`
     parameters of which only the value after the step was compared, `left_out` operators of the right side that feed it
-    there and have no partner. A passing tensor without a role has one where its error jumped.
+    there and have no partner. `region` is where a cause lies whose own operations were not compared one by one. A
+    passing tensor without a role has one where its error jumped.
     """
 
     why: str
@@ -210,6 +225,7 @@ class RoleReason(NamedTuple):
     before: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     growth: ErrorGrowth | None = None
+    region: Region | None = None
 
 
 class Local(NamedTuple):

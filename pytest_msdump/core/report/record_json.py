@@ -65,6 +65,7 @@ from pytest_msdump.core.model.record import (
     Local,
     MagnitudeErrors,
     Record,
+    Region,
     ReportedTensor,
     RoleReason,
     Spread,
@@ -378,6 +379,9 @@ _ROLE_REASON = table(
         "left_out": optional(TEXTS, ()),
         "growth": optional(
             table(ErrorGrowth, {"start": NUMBER, "end": NUMBER, "operators": COUNT, "step": NUMBER, "at": TEXT})
+        ),
+        "region": optional(
+            table(Region, {"module": TEXT, "after": TEXTS, "end": TEXT, "io": one_of(("input", "output"))})
         ),
     },
 )

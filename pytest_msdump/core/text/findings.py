@@ -200,6 +200,10 @@ why_grew | an input of it, or an operator before it, fails, too | 它的某个�
 why_jump | it is still within its limit, but operators that take its output fail | 它仍在阈值之内，但使用其输出的算子未通过
 why_within | the error grew {step} here, still within its limit, and in small steps afterwards | 误差在该处{step}，仍在阈值之内，此后逐步增大
 why_accumulated | error grew from {start} to {end} of the limit over {n} operator; the largest step is {step} at {at} | error grew from {start} to {end} of the limit over {n} operators; the largest step is {step} at {at} | 误差经 {n} 个算子由阈值的 {start} 增至 {end}；最大的一步在 {at} 处（{step}）
+region_in | in {module}, {text} | 在 {module} 中，{text}
+region_after | after {after}, {text} | 位于 {after} 之后，{text}
+region_input | before the input of {end} | {end} 的输入之前
+region_output | up to the output of {end} | 直到 {end} 的输出
 grown | its error grew {step}, from {start} to {end} of its limit | 其误差{step}，由阈值的 {start} 增至 {end}
 grown_from_equal | its error is {end} of its limit, and its inputs are equal | 其误差为阈值的 {end}，而其输入相等
 left_out | its input on the right has no partner: {names} | 它在右侧的输入没有配对：{names}

@@ -1,0 +1,165 @@
+"""Where a mistake lies that is not an operator's own: between the last tensors that pass and the first that fails.
+
+A recording of modules has nothing of what a model computes between them: rotary positions, masks, residuals. Such code
+belongs to the module around it, so that this one is the cause, and not the next layer, which is given a wrong tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from pytest_msdump.capabilities.causes.edges import OperatorRun, PairGroup
+from pytest_msdump.capabilities.causes.growth import NetworkNode
+from pytest_msdump.capabilities.causes.roles import MOST_LISTED, Role
+from pytest_msdump.core.model.record import Region
+
+Nodes = Mapping[OperatorRun, NetworkNode[OperatorRun]]
+# What makes a failure unknown that lies between what passes and what fails.
+_BETWEEN = ("unseen", "shared")
+
+
+class _Way(NamedTuple):
+    """What leads to a tensor: the nearest operators that were compared, and those between that were not."""
+
+    start: tuple[OperatorRun, ...]
+    between: frozenset[OperatorRun]
+
+
+class Regions:
+    """Gives the causes of a recording to the modules that they lie in; ``regions`` are by operator."""
+
+    def __init__(
+        self,
+        group: PairGroup,
+        nodes: Nodes,
+        roles: dict[OperatorRun, Role[OperatorRun]],
+        label: Callable[[OperatorRun], str],
+        *,
+        is_reported: Callable[[OperatorRun], bool],
+        is_fed_otherwise: Callable[[OperatorRun], bool],
+        is_chosen: Callable[[OperatorRun], bool],
+    ) -> None:
+        self.regions: dict[OperatorRun, Region] = {}
+        self._group, self._nodes, self._roles = group, nodes, roles
+        self._label, self._is_reported, self._is_fed_otherwise, self._is_chosen = (
+            label,
+            is_reported,
+            is_fed_otherwise,
+            is_chosen,
+        )
+        self._known: list[tuple[OperatorRun, OperatorRun | None, _Way]] = []
+        for run in nodes:
+            if run in roles and self._begins(run):
+                self._place(run)
+
+    def _begins(self, run: OperatorRun) -> bool:
+        role = self._roles[run]
+        is_doubtful = role.name == "unknown" and role.why in _BETWEEN
+        return run.kind in ("op", "input") and (is_doubtful or (role.name == "cause" and role.why in ("", "grew")))
+
+    def _place(self, run: OperatorRun) -> None:
+        """Say where a failure begins, and let the module around it, or an earlier one of the region, have the role."""
+        role, way = self._roles[run], self._way(run)
+        if way is None or self._group.is_trained(run) or not all(map(self._is_chosen, way.between)):
+            return
+        is_fed_otherwise = self._is_fed_otherwise(run)
+        module = self._module(run, way if is_fed_otherwise or not self._is_operation(run) else way._replace(start=()))
+        for owner, other, earlier in self._known:
+            # What is wrong in the code of a module is wrong in each call of it, and may be so at several of its ends.
+            is_same = module is not None and other is not None and module.name == other.name
+            if earlier.between & way.between or (is_same and self._is_code(run)):
+                self._inherit(run, owner)
+                return
+        is_exact = run.kind == "op" and not way.between and not is_fed_otherwise and self._is_known(run)
+        owner = self._owner(run)
+        self._known.append((owner, module, way))
+        if not is_exact:
+            name = "" if module is None else self._label(module)
+            self.regions[owner] = Region(name, tuple(map(self._label, way.start)), self._label(run), _io(run))
+        found = replace(role, name="cause", why=role.why if role.name == "cause" else "", jump=run)
+        if owner != run:
+            self._inherit(run, owner)
+        self._roles[owner] = found
+
+    def _is_known(self, run: OperatorRun) -> bool:
+        """Whether all that an operator was given is known, so that what it gives is its own."""
+        if self._group.calls_inside.get(run):
+            return False
+        feeds = self._nodes[run].feeds or ()
+        return self._is_operation(run) or all(
+            feed.producer is not None and feed.producer.kind == "input" for feed in feeds
+        )
+
+    def _is_code(self, run: OperatorRun) -> bool:
+        """Whether it is no module but an operation in one, or what happens between two."""
+        return run.kind == "input" or self._is_operation(run)
+
+    def _is_operation(self, run: OperatorRun) -> bool:
+        return run.kind == "op" and "/" in run.name
+
+    def _inherit(self, run: OperatorRun, owner: OperatorRun) -> None:
+        self._roles[run] = Role("inherited", causes=(owner,))
+        for one, role in self._roles.items():
+            if run in role.causes and one != owner:
+                causes = dict.fromkeys(owner if cause == run else cause for cause in role.causes)
+                self._roles[one] = replace(role, causes=tuple(causes))
+
+    def _owner(self, run: OperatorRun) -> OperatorRun:
+        """Return what stands for the code before an input: the module around it, else the operator, if it fails."""
+        if run.kind != "input":
+            return run
+        for outer in self._around(run):
+            status = self._nodes[outer].status if outer in self._nodes else ""
+            if status in ("fails", "passes"):
+                return outer if status == "fails" else run
+        own = run._replace(kind="op", slot=0)
+        return run if self._is_reported(run) else own
+
+    def _around(self, run: OperatorRun) -> Iterator[OperatorRun]:
+        """Yield the modules around an operator, innermost first; operations alone are recorded with their paths."""
+        around = self._group.around(run)
+        path = run.name.rpartition("/")[0] if around is None and run.kind == "op" else ""
+        while around is not None:
+            yield around
+            around = self._group.around(around)
+        while path:
+            yield OperatorRun("module", path)
+            path, _, last = path.rpartition(".")
+            # A list of modules is called by nothing.
+            path = path.rpartition(".")[0] if last.isdecimal() else path
+
+    def _module(self, run: OperatorRun, way: _Way) -> OperatorRun | None:
+        """Return the innermost module around a failure and all that leads to it."""
+        if run.kind == "op" and self._group.calls_inside.get(run) and self._is_inside(way, run):
+            return run
+        return next((outer for outer in self._around(run) if self._is_inside(way, outer)), None)
+
+    def _is_inside(self, way: _Way, outer: OperatorRun) -> bool:
+        return all(outer in self._around(one) for one in (*way.start, *way.between) if one.kind in ("op", "input"))
+
+    def _way(self, run: OperatorRun) -> _Way | None:
+        """Return what leads to a failure; ``None`` if a way up ends where nothing is known."""
+        start: dict[OperatorRun, None] = {}
+        between: dict[OperatorRun, None] = {}
+        waiting = [run]
+        while waiting:
+            feeds = self._nodes[waiting.pop(0)].feeds
+            if feeds is None or any(feed.producer is None and feed.status is None for feed in feeds):
+                return None
+            for producer in dict.fromkeys(feed.producer for feed in feeds if feed.producer):
+                node = self._nodes.get(producer)
+                if node is None or producer.kind in ("gap", "update"):
+                    return None
+                if node.is_compared or producer.kind == "parameter":
+                    start[producer] = None
+                elif producer not in between and node.status != "given":
+                    between[producer] = None
+                    waiting.append(producer)
+        shown = [one for one in start if one.kind in ("op", "input", "rest")][:MOST_LISTED]
+        return _Way(tuple(shown), frozenset(between))
+
+
+def _io(run: OperatorRun) -> str:
+    return "input" if run.kind == "input" else "output"

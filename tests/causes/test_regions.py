@@ -1,0 +1,124 @@
+"""Mistakes between modules: the region from what passes to what fails, and the module that it belongs to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from recorded_calls import Call, call, record, roles
+from two_dumps import reported
+
+from pytest_msdump.capabilities.causes.roles import reason_of
+from pytest_msdump.core.model.record import Region
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.record_json import checked_record, to_json
+from pytest_msdump.core.text import ENGLISH, Phrases
+
+# Attention by hand: what is computed between `qkv` and `o` is wrong.
+ATTENTION = [
+    call("norm", None, inside="block"),
+    call("qkv", "norm", inside="block"),
+    call("o", "qkv", bad=0.5, inside="block"),
+    call("block", "o", bad=0.5, inside="Net"),
+    call("head", "block", bad=0.5, inside="Net"),
+    call("Net", "head", bad=0.5),
+]
+GIVEN = {"norm": "g", "qkv": "g", "o": "b", "block": "g", "head": "b"}
+
+
+def compared(folder: Path, calls: list[Call], inputs: dict[str, str] | None = None, io: str = "output") -> Report:
+    for side in ("left", "right"):
+        record(folder / side, calls, is_good=side == "right", inputs=inputs)
+    return reported(folder, io=io)
+
+
+def causes(report: Report) -> dict[str, Region | None]:
+    found = [one for one in report.records if one.role == "cause"]
+    return {one.left.address.split(":")[0]: one.role_why.region for one in found if one.role_why is not None}
+
+
+@pytest.mark.parametrize("io", ["output", "all"])
+def test_a_layer_that_is_given_a_wrong_tensor_is_not_its_cause_and_the_module_around_is(
+    tmp_path: Path, io: str
+) -> None:
+    report = compared(tmp_path, ATTENTION, GIVEN, io)
+    assert causes(report) == {"block": Region("block", ("qkv",), "o", "input")}
+    inherited = {name: found for name, found in roles(report).items() if name != "block"}
+    assert set(inherited.values()) == {("inherited", ("block:output:0",))}
+    assert set(inherited) == {"o", "head", "Net"} | ({"o:input", "head:input"} if io == "all" else set())
+    assert len(report.records) == (6 if io == "output" else 11)
+
+
+def test_an_operator_that_was_given_what_is_right_is_the_cause_itself(tmp_path: Path) -> None:
+    assert causes(compared(tmp_path, ATTENTION, GIVEN | {"o": "g"})) == {"o": None}
+
+
+def test_without_inputs_the_region_ends_behind_the_first_that_fails(tmp_path: Path) -> None:
+    assert causes(compared(tmp_path, ATTENTION)) == {"o": Region("block", ("qkv",), "o", "output")}
+
+
+def test_what_a_block_is_given_wrong_is_a_mistake_of_the_network(tmp_path: Path) -> None:
+    calls = [
+        call("embed", None, inside="Net"),
+        call("norm", "embed", bad=0.5, inside="block"),
+        call("block", "norm", bad=0.5, inside="Net"),
+        call("Net", "block", bad=0.5),
+    ]
+    calls[2][2].insert(0, calls[1][2][0])
+    report = compared(tmp_path, calls, {"embed": "g", "norm": "b", "block": "b"})
+    assert causes(report) == {"Net": Region("Net", ("embed",), "block", "input")}
+
+
+def test_a_module_whose_layers_pass_is_wrong_in_what_it_computes_of_them(tmp_path: Path) -> None:
+    calls = [call("up", None, inside="mlp"), call("mlp", "up", bad=0.5, inside="Net"), call("Net", "mlp", bad=0.5)]
+    assert causes(compared(tmp_path, calls)) == {"mlp": Region("mlp", ("up",), "mlp", "output")}
+
+
+def test_two_that_fail_behind_one_operation_without_a_partner_are_one_region(tmp_path: Path) -> None:
+    """What was not compared lies in the region."""
+    calls = [
+        call("embed", None, inside="Net"),
+        call("Net/mul", "embed", inside="Net"),
+        call("norm", "Net/mul", bad=0.5, inside="Net"),
+        call("add", "Net/mul", "norm", bad=0.5, inside="Net"),
+        call("Net", "add", bad=0.5),
+    ]
+    record(tmp_path / "left", calls)
+    record(tmp_path / "right", [calls[0], call("norm", "embed"), call("add", "embed", "norm"), calls[4]], is_good=True)
+    report = reported(tmp_path)
+    assert causes(report) == {"norm": Region("Net", ("embed",), "norm", "output")}
+    assert roles(report)["add"] == ("inherited", ("norm:output:0",))
+
+
+def test_an_operation_that_the_right_feeds_otherwise_is_not_wrong_itself(tmp_path: Path) -> None:
+    calls = [
+        call("o", None, inside="block"),
+        call("block/add", "o", inside="block"),
+        call("norm/layer_norm", "o", bad=0.5, inside="norm"),
+        call("norm", "norm/layer_norm", bad=0.5, inside="block"),
+        call("block", "norm", bad=0.5),
+    ]
+    for feed, region in (("o", None), ("block/add", Region("block", ("o",), "norm/layer_norm", "output"))):
+        record(tmp_path / feed[-1] / "left", calls)
+        right = [*calls[:2], call("norm/layer_norm", feed, inside="norm"), *calls[3:]]
+        record(tmp_path / feed[-1] / "right", right, is_good=True)
+        assert causes(reported(tmp_path / feed[-1])) == {"norm/layer_norm": region}
+
+
+def test_a_wrong_line_is_one_cause_however_often_its_module_is_called(tmp_path: Path) -> None:
+    steps = [
+        one
+        for step in range(3)
+        for one in (call("cell/tanh", f"cell/mul@{step - 1}" if step else None, bad=0.5 * 6**step, inside="cell"),
+                    call("cell/mul", f"cell/tanh@{step}", bad=0.5 * 6**step, inside="cell"))
+    ]  # fmt: skip
+    assert [*causes(compared(tmp_path, steps))] == ["cell/tanh"]
+
+
+def test_a_region_is_saved_and_said_in_both_languages(tmp_path: Path) -> None:
+    report = compared(tmp_path, ATTENTION, GIVEN)
+    cause = next(one for one in report.records if one.role == "cause")
+    assert reason_of(cause, ENGLISH) == "in block, after qkv, before the input of o"
+    assert reason_of(cause, Phrases("zh")) == "在 block 中，位于 qkv 之后，o 的输入之前"
+    assert checked_record(json.loads(json.dumps(to_json(cause))), place="here").role_why == cause.role_why
