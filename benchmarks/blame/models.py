@@ -35,6 +35,7 @@ def at(name: str, block: int = 0) -> bool:
 
 
 def rope(x: Tensor, block: int, which: str) -> Tensor:
+    """Turn queries or keys by their places."""
     half = x.shape[-1] // 2
     theta = 500.0 if at(f"rope theta of {which}", block) else 10000.0
     steps = torch.arange(x.shape[-2], dtype=x.dtype)
@@ -49,6 +50,7 @@ def rope(x: Tensor, block: int, which: str) -> Tensor:
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, block: int, *, causal: bool) -> Tensor:
+    """Return attention, with a mask if it is causal."""
     scale = q.shape[-1] ** (-1.0 if at("attention scale", block) else -0.5)
     scores = q @ k.transpose(-1, -2) * scale
     if causal:
@@ -68,6 +70,7 @@ class Attention(nn.Module):
         self.k, self.v = (nn.Linear(width, kv_heads * head, bias=False) for _ in range(2))
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the output."""
         batch, length, width = x.shape
         q, k, v = (
             one.view(batch, length, count, -1).transpose(1, 2)
@@ -96,6 +99,7 @@ class Gated(nn.Module):
         self.down = nn.Linear(2 * width, width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the output."""
         gate, up = self.gate(x), self.up(x)
         if at("gate and up swapped", self.block):
             return self.down(functional.silu(up) * gate)
@@ -111,6 +115,7 @@ class Norm(nn.Module):
         self.weight, self.block = nn.Parameter(torch.rand(width) + 0.5), block
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the output."""
         mean = x.square().mean(-1, keepdim=True)
         eps = 0.3 if at("epsilon of the norm", self.block) else 1e-6
         return x * torch.rsqrt(mean + eps) * self.weight
@@ -126,6 +131,7 @@ class DecoderBlock(nn.Module):
         self.attention, self.mlp = Attention(width, 4, 2, block), Gated(width, block)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the output."""
         y = self.attention(self.n1(x))
         x = x + (2 * y if at("residual doubled", self.block) else y)
         y = self.mlp(self.n2(x))
@@ -144,6 +150,7 @@ class Decoder(nn.Module):
         self.norm, self.head = Norm(width, 300), nn.Linear(width, 50, bias=False)
 
     def forward(self, ids: Tensor) -> Tensor:
+        """Return the output."""
         x = self.embed(ids)
         if at("embedding scaled"):
             x = x * 4
@@ -164,6 +171,7 @@ class EncoderBlock(nn.Module):
         self.n1, self.n2 = nn.LayerNorm(width), nn.LayerNorm(width)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the output."""
         parts = self.qkv(x).chunk(3, -1)
         q, k, v = (parts[2], parts[1], parts[0]) if at("q, k, v in another order", self.block) else parts
         q, k, v = (one.unflatten(-1, (4, -1)).transpose(1, 2) for one in (q, k, v))
@@ -189,6 +197,7 @@ class Encoder(nn.Module):
         self.head = nn.Linear(width, 10)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the output."""
         x = x.flip(1) if at("channels BGR") else x
         x = self.patches(x)
         x = x.transpose(2, 3) if at("patches transposed") else x
@@ -212,6 +221,7 @@ class ConvBlock(nn.Module):
         self.conv2, self.bn2 = nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the output."""
         y = self.bn1(self.conv1(x))
         y = functional.leaky_relu(y, 0.2) if at("leaky for relu", self.block) else y.relu()
         y = self.bn2(self.conv2(y))
@@ -232,6 +242,7 @@ class Net(nn.Module):
         self.head = nn.Linear(width, 10)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the output."""
         x = self.stem(x)
         for block in self.down:
             x = block(x)
@@ -254,6 +265,7 @@ class Cell(nn.Module):
         self.given, self.kept = nn.Linear(width, 4 * width), nn.Linear(width, 4 * width)
 
     def forward(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """Return the output."""
         h, c = state
         i, f, g, o = (self.given(x) + self.kept(h)).chunk(4, -1)
         if at("gates in another order", self.block):
@@ -273,6 +285,7 @@ class Recurrent(nn.Module):
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 50)
 
     def forward(self, ids: Tensor) -> Tensor:
+        """Return the output."""
         x, found = self.embed(ids), []
         states = [(torch.zeros_like(x[:, 0]),) * 2 for _ in self.cells]
         for step in range(x.shape[1]):
@@ -288,10 +301,12 @@ class Recurrent(nn.Module):
 
 
 def ids(seed: int) -> Tensor:
+    """Return two sequences of seven tokens."""
     return torch.randint(0, 50, (2, 7), generator=torch.Generator().manual_seed(seed))
 
 
 def images(seed: int) -> Tensor:
+    """Return two images."""
     return torch.randn(2, 3, 16, 16, generator=torch.Generator().manual_seed(seed))
 
 

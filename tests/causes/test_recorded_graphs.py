@@ -246,3 +246,9 @@ def test_with_a_part_of_the_records_nothing_is_said_that_the_graph_does_not_show
             assert one.role == "unknown"
             assert "not all of its inputs were compared" in reason
             assert "(not run)" in reason
+
+
+@pytest.mark.parametrize(("fed", "role"), [(0.05, "cause"), (0.5, "inherited")])
+def test_of_an_input_that_is_mostly_wrong_an_operator_may_make_anything(fed: float, role: str, tmp_path: Path) -> None:
+    calls = [call("a", None, bad=fed), call("b", "a", bad=fed * 8), call("c", "b", bad=fed * 8)]
+    assert roles(compared(tmp_path, calls))["b"][0] == role

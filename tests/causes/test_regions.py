@@ -70,6 +70,28 @@ def test_what_a_block_is_given_wrong_is_a_mistake_of_the_network(tmp_path: Path)
     assert causes(report) == {"Net": Region("Net", ("embed",), "block", "input")}
 
 
+def test_what_the_network_does_to_its_input_is_its_own(tmp_path: Path) -> None:
+    calls = [call("stem", None, bad=0.5, inside="Net"), call("Net", None, "stem", bad=0.5)]
+    assert causes(compared(tmp_path, calls, {"stem": "b", "Net": "g"})) == {"Net": Region("Net", (), "stem", "input")}
+    # An input that is wrong from the beginning was made before the network.
+    before = {"Net": Region("", (), "Net", "input")}
+    assert causes(compared(tmp_path / "other", calls, {"stem": "b", "Net": "b"}, "all")) == before
+
+
+def test_what_a_block_and_its_first_layer_were_given_is_right_where_that_layer_is(tmp_path: Path) -> None:
+    """The residual of `block`: its first layer took the same tensor and passes."""
+    calls = [
+        call("before", None, inside="Net"),
+        call("n1", "before", inside="block"),
+        call("n2", "before", "n1", bad=0.5, inside="block"),
+        call("block", "before", "n2", bad=0.5, inside="Net"),
+        call("Net", "block", bad=0.5),
+    ]
+    assert causes(compared(tmp_path, calls)) == {"n2": Region("block", ("before", "n1"), "n2", "output")}
+    calls[1] = call("n1", None, inside="block")
+    assert causes(compared(tmp_path / "other", calls)) == {"n2": Region("Net", ("before", "n1"), "n2", "output")}
+
+
 def test_a_module_whose_layers_pass_is_wrong_in_what_it_computes_of_them(tmp_path: Path) -> None:
     calls = [call("up", None, inside="mlp"), call("mlp", "up", bad=0.5, inside="Net"), call("Net", "mlp", bad=0.5)]
     assert causes(compared(tmp_path, calls)) == {"mlp": Region("mlp", ("up",), "mlp", "output")}

@@ -126,6 +126,8 @@ JUMP = 5.0
 # A smaller share of the limit is no jump: from there the limit is reached by further growth of JUMP * JUMP at least,
 # which that operator did not make.
 _FLOOR = 1 / (JUMP * JUMP)
+# From this error on, relative to the tensor, what an operator makes of it says nothing of the operator.
+_LOST = 0.1
 # The score of a tensor with a measured limit is level but for the mistake: where all that feeds an operator is within
 # its limits, so much growth beyond the limit is its own.
 _SCORE_JUMP = 2.0
@@ -201,7 +203,7 @@ class Grown(Generic[Op]):
     where the error's path begins: backwards from here always to the largest error. `steps` operators are on that path;
     `step` is the largest growth on it that counts, and `at` where. An error that grew `jump` times is the operator's
     own; `is_jump` says that it did, to a size that counts. `origins` are the jumps that it may come from: its own, or
-    those of feeds that explain it.
+    those of feeds that explain it. `fed` is the largest error of what feeds it.
     """
 
     drift: Drift | None = None
@@ -214,6 +216,7 @@ class Grown(Generic[Op]):
     is_jump: bool = False
     origins: tuple[Op, ...] = ()
     jump: float = JUMP
+    fed: float = 0.0
 
     @property
     def is_small(self) -> bool:
@@ -222,8 +225,8 @@ class Grown(Generic[Op]):
 
     @property
     def is_large(self) -> bool:
-        """Whether it is known that it did."""
-        return self.factor is not None and self.factor >= self.jump
+        """Whether it is known that it did; of an input that is mostly wrong an operator may make anything."""
+        return self.factor is not None and self.factor >= self.jump and self.fed < _LOST
 
 
 def growth_by_graph(nodes: Mapping[Op, NetworkNode[Op]]) -> dict[Op, Grown[Op]]:
@@ -337,7 +340,8 @@ def _grown(op: Op, drift: Drift | None, feeds: _Feeds[Op], found: Mapping[Op, Gr
     if drift.fails_otherwise and (is_jump or not origins):
         # Nothing before it explains a failure by another limit.
         return Grown(drift, None, amplification, start=share, is_jump=is_jump, origins=origins)
-    return Grown(drift, factor, amplification, start, path.steps + 1, step, at, is_jump, origins[:_MOST_FEEDS], jump)
+    steps, origins = path.steps + 1, origins[:_MOST_FEEDS]
+    return Grown(drift, factor, amplification, start, steps, step, at, is_jump, origins, jump, max(errors, default=0.0))
 
 
 def _over(number: float, largest: float) -> float:

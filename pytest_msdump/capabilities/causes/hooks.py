@@ -7,6 +7,8 @@ STAGES = {
     "summarised": ("pytest_msdump.capabilities.causes.summarised:SummarisedCauses", "notable"),
 }
 
+SENTENCES = "pytest_msdump.capabilities.causes.text:SENTENCES"
+
 OFFERS = {
     "bundle": "pytest_msdump.capabilities.causes.bundling",
     "roles": "pytest_msdump.capabilities.causes.growth",

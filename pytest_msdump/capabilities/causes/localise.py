@@ -32,6 +32,7 @@ from pytest_msdump.capabilities.causes.roles import (
     roles_by_order,
     roles_by_replay,
 )
+from pytest_msdump.capabilities.causes.training import with_one_mistake
 from pytest_msdump.core.compare.comparing import comparer_of
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.facts.operators import COLLECTIVE_FRAGMENTS, PASSING_TYPES
@@ -66,6 +67,7 @@ def with_causes(report: Report, plan: Plan) -> Report:
         given |= more
         found = localise(plan, run, given)
     placed = {**run, **found.records}
+    placed |= with_one_mistake(placed)
     notes: list[Message] = []
     if any(record.fails for record in run.values()):
         # Loaded for what fails alone.

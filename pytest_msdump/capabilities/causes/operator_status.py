@@ -194,7 +194,8 @@ def _feeds(group: PairGroup, status: TensorStatus, run: OperatorRun) -> Sequence
         op = run._replace(kind="op", slot=0)
         entries = [entry for entry in group.inputs(op) or () if entry.slot == run.slot]
         joined = [entry for entry in group.joined(op) if not group.is_inside(entry.producer, op)]
-        return [_feed(group, status, op, entry, {}) for entry in (*entries, *joined)]
+        found = [_feed(group, status, op, entry, {}) for entry in (*entries, *joined)]
+        return found or list(_of_network(group, status, op))
     own = _own_inputs(group, status, run)
     inputs = group.inputs(run)
     if inputs is not None:
@@ -203,6 +204,10 @@ def _feeds(group: PairGroup, status: TensorStatus, run: OperatorRun) -> Sequence
         decided = group.joined(run) if own and None not in own.values() else []
         outer = [entry for entry in inputs if entry.producer not in inside and entry not in decided]
         feeds = [_feed(group, status, run, entry, own) for entry in outer]
+        begun = own.keys() - {entry.slot for entry in inputs}
+        if begun and any(_of_network(group, status, run)):
+            given = {slot: OperatorRun("input", run.name, run.occurrence, slot) for slot in sorted(begun)}
+            feeds += [replace(feed, producer=given[slot]) for slot in given if (feed := own[slot]) is not None]
         # What was left out by the run, and not by the dumps, may be what is wrong inside.
         compared = [
             one
@@ -217,6 +222,19 @@ def _feeds(group: PairGroup, status: TensorStatus, run: OperatorRun) -> Sequence
     known = {one and one.status for one in own.values()}
     is_known = "fails" in known or (own and None not in known)
     return [*((one or Feed(None) for one in own.values()) if is_known else ()), *within] or None
+
+
+def _of_network(group: PairGroup, status: TensorStatus, run: OperatorRun) -> Iterator[Feed[OperatorRun]]:
+    """Yield what the innermost module around was given from outside of the recording, if that was compared."""
+    outer = group.around(run)
+    while outer is not None:
+        begun = {entry.slot for entry in group.inputs(outer) or ()}
+        own = {slot: feed for slot, feed in _own_inputs(group, status, outer).items() if slot not in begun}
+        if any(own.values()):
+            for slot, feed in own.items():
+                yield replace(feed or Feed(None), producer=OperatorRun("input", outer.name, outer.occurrence, slot))
+            return
+        outer = group.around(outer)
 
 
 def _compared_inside(group: PairGroup, status: TensorStatus, run: OperatorRun) -> Iterator[tuple[OperatorRun, str]]:

@@ -73,15 +73,19 @@ class Regions:
                 self._inherit(run, owner)
                 return
         is_exact = run.kind == "op" and not way.between and not is_fed_otherwise and self._is_known(run)
-        owner = self._owner(run)
+        owner = self._owner(run, module)
         self._known.append((owner, module, way))
         if not is_exact:
             name = "" if module is None else self._label(module)
-            self.regions[owner] = Region(name, tuple(map(self._label, way.start)), self._label(run), _io(run))
+            after = [self._name(one) for one in way.start if module is None or not _is_of(one, module)]
+            self.regions[owner] = Region(name, tuple(after), self._label(run), _io(run))
         found = replace(role, name="cause", why=role.why if role.name == "cause" else "", jump=run)
         if owner != run:
             self._inherit(run, owner)
         self._roles[owner] = found
+
+    def _name(self, run: OperatorRun) -> str:
+        return f"{self._label(run)}:input:{run.slot}" if run.kind == "input" else self._label(run)
 
     def _is_known(self, run: OperatorRun) -> bool:
         """Whether all that an operator was given is known, so that what it gives is its own."""
@@ -106,16 +110,16 @@ class Regions:
                 causes = dict.fromkeys(owner if cause == run else cause for cause in role.causes)
                 self._roles[one] = replace(role, causes=tuple(causes))
 
-    def _owner(self, run: OperatorRun) -> OperatorRun:
-        """Return what stands for the code before an input: the module around it, else the operator, if it fails."""
+    def _owner(self, run: OperatorRun, module: OperatorRun | None) -> OperatorRun:
+        """Return what stands for the code before an input: a module around it that fails, else the operator."""
         if run.kind != "input":
             return run
-        for outer in self._around(run):
-            status = self._nodes[outer].status if outer in self._nodes else ""
-            if status in ("fails", "passes"):
-                return outer if status == "fails" else run
-        own = run._replace(kind="op", slot=0)
-        return run if self._is_reported(run) else own
+        outer = [one for one in self._around(run) if one in self._nodes and self._nodes[one].is_compared]
+        if module in outer:
+            outer = outer[outer.index(module) :]
+        if outer and self._nodes[outer[0]].status == "fails":
+            return outer[0]
+        return run if outer or self._is_reported(run) else run._replace(kind="op", slot=0)
 
     def _around(self, run: OperatorRun) -> Iterator[OperatorRun]:
         """Yield the modules around an operator, innermost first; operations alone are recorded with their paths."""
@@ -137,7 +141,23 @@ class Regions:
         return next((outer for outer in self._around(run) if self._is_inside(way, outer)), None)
 
     def _is_inside(self, way: _Way, outer: OperatorRun) -> bool:
-        return all(outer in self._around(one) for one in (*way.start, *way.between) if one.kind in ("op", "input"))
+        """Whether all that leads to a failure ran inside of a module, or was given to it and is right there."""
+        return all(
+            outer in self._around(one) or _is_of(one, outer) or self._was_given(outer, one)
+            for one in (*way.start, *way.between)
+            if one.kind in ("op", "input")
+        )
+
+    def _was_given(self, outer: OperatorRun, start: OperatorRun) -> bool:
+        """Whether a call inside of a module passes that took what the module was given."""
+        if start not in {entry.producer for entry in self._group.inputs(outer) or ()}:
+            return False
+        return any(
+            node.status == "passes"
+            and outer in self._around(run)
+            and start in {one.producer for one in node.feeds or ()}
+            for run, node in self._nodes.items()
+        )
 
     def _way(self, run: OperatorRun) -> _Way | None:
         """Return what leads to a failure; ``None`` if a way up ends where nothing is known."""
@@ -159,6 +179,11 @@ class Regions:
                     waiting.append(producer)
         shown = [one for one in start if one.kind in ("op", "input", "rest")][:MOST_LISTED]
         return _Way(tuple(shown), frozenset(between))
+
+
+def _is_of(given: OperatorRun, module: OperatorRun) -> bool:
+    """Whether it is what a module was given."""
+    return given.kind == "input" and (given.name, given.occurrence) == (module.name, module.occurrence)
 
 
 def _io(run: OperatorRun) -> str:

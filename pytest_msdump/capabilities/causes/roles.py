@@ -19,6 +19,7 @@ from pytest_msdump.capabilities.causes.growth import (
     growth_by_order,
     numbered,
 )
+from pytest_msdump.capabilities.causes.text import TOGETHER
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.model.describe import number
 from pytest_msdump.core.model.record import ErrorGrowth, Record, Region, RoleReason, Suspect
@@ -34,6 +35,9 @@ _OF_CAUSES = ("first", "passing", "grew", "jump")
 def reason_of(record: Record, say: Phrases) -> str:
     """Return why a failing record has its role; a record of another version may only have the English sentence."""
     why = record.role_why
+    for one in record.diagnosis:
+        if one.id in TOGETHER:
+            return terminal_text(say.of(one.evidence))
     if why is None or not say.knows(f"why_{why.why}") or (say == ENGLISH and record.role_reason):
         return terminal_text(record.role_reason)
     return terminal_text(reason_text(why, say))
@@ -172,7 +176,7 @@ def roles_by_order(
         begun = _begun_inside(inside, roles)
         is_given_inside = bool(inside) and not begun and all(roles[one].name == "inherited" for one in inside)
         factor = grown[op].factor if op in grown else None
-        is_small = op in grown and grown[op].is_small
+        is_small, is_large = (op in grown and grown[op].is_small), (op in grown and grown[op].is_large)
         if node.status == "unseen":
             unseen.append(op)
         elif node.status == "part":
@@ -185,14 +189,14 @@ def roles_by_order(
             if begun and (factor is None or is_small):
                 role: Role[Op] = Role("inherited", causes=begun)
             elif "fails" in inputs:
-                role = Role("inherited") if factor is None or is_small else Role("cause", why="grew")
+                role = Role("cause", why="grew") if is_large else Role("inherited")
             elif inputs == {"passes"} and (is_given_inside or not is_small):
                 role = Role("cause")
             elif is_first and is_small and jump is None:
                 role = Role("accumulated", causes=tuple(roles)[:1])
             elif is_first and is_small:
                 role = Role("unknown", why="order_jump", jump=jump)
-            elif roles and not is_first and (factor is None or is_small):
+            elif roles and not is_first and not is_large:
                 role = Role("unknown", why="order")
             elif unseen:
                 role = Role("unknown", suspects=tuple(unseen[-MOST_LISTED:]), why="unseen")

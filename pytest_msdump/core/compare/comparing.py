@@ -105,7 +105,8 @@ class Comparer:
             closing(open_view(pair.right)) as right,
         ):
             again = plain.compare_views(pair, left, right)
-            return replace(record, diagnosis=again.diagnosis, parts={**again.parts, **record.parts})
+            found = (*record.diagnosis, *again.diagnosis)
+            return replace(record, diagnosis=found, parts={**again.parts, **record.parts})
         return record
 
     def error(self, pair: Pair, sentence: str) -> Record:
