@@ -10,6 +10,7 @@ from recorded_calls import Call, call, record, roles
 from two_dumps import reported
 
 from pytest_msdump.capabilities.causes.roles import reason_of
+from pytest_msdump.capabilities.causes.summarised import role_lines
 from pytest_msdump.core.model.record import Region
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.record_json import checked_record, to_json
@@ -144,3 +145,30 @@ def test_a_region_is_saved_and_said_in_both_languages(tmp_path: Path) -> None:
     assert reason_of(cause, ENGLISH) == "in block, after qkv, before the input of o"
     assert reason_of(cause, Phrases("zh")) == "在 block 中，位于 qkv 之后，o 的输入之前"
     assert checked_record(json.loads(json.dumps(to_json(cause))), place="here").role_why == cause.role_why
+
+
+def test_one_mistake_in_equal_blocks_is_one_line_and_others_are_lines_of_their_own(tmp_path: Path) -> None:
+    calls = [
+        call(f"blocks.{number}.{name}", None, bad=0.5 if name in ("act", "norm") and number else 0.0)
+        for number in range(4)
+        for name in ("fc", "act", "norm")
+    ]
+    told = role_lines(compared(tmp_path, calls), width=200)
+    assert [line.split(" (op")[0].strip() for line in told if "  cause " in line] == [
+        "cause blocks.1.act",
+        "cause blocks.1.norm",
+    ]
+    assert [line.strip() for line in told if "the same" in line] == [
+        "the same in 2 more: blocks.2.act, blocks.3.act",
+        "the same in 2 more: blocks.2.norm, blocks.3.norm",
+    ]
+    assert (
+        len(
+            [
+                line
+                for line in role_lines(compared(tmp_path / "b", calls), width=200, unfolded=True)
+                if " cause " in line
+            ]
+        )
+        == 6
+    )

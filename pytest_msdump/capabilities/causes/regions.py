@@ -91,9 +91,9 @@ class Regions:
         """Whether all that an operator was given is known, so that what it gives is its own."""
         if self._group.calls_inside.get(run):
             return False
-        feeds = self._nodes[run].feeds or ()
-        return self._is_operation(run) or all(
-            feed.producer is not None and feed.producer.kind == "input" for feed in feeds
+        producers = [feed.producer for feed in self._nodes[run].feeds or ()]
+        return self._is_operation(run) or (
+            bool(producers) and all(one is not None and one.kind == "input" for one in producers)
         )
 
     def _is_code(self, run: OperatorRun) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from pytest_msdump.capabilities.causes.roles import reason_of, step_text
+from pytest_msdump.capabilities.causes.roles import reason_of, region_text, step_text
 from pytest_msdump.capabilities.suggest.choose_partners import fit_text
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.model.describe import number
@@ -24,7 +25,8 @@ _BY = {
     "fusion": "by_fusion",
     "execution order": "by_order",
 }
-_MOST_CAUSES = 10
+_MOST_CAUSES = 5
+_NUMBER = re.compile(r"\d+")
 _MOST_NAMED = 3
 _MOST_JUMPS = 3
 # Limits from here on let an error grow far behind its origin before it fails.
@@ -113,16 +115,32 @@ def _heads(
         for kind, line in (("accumulated", "accumulated_after"), ("inherited", "inherited_line"))
         if kind in (role, "inherited")
     ]
-    shown = heads if unfolded else heads[:_MOST_CAUSES]
-    for record in shown:
+    alike: dict[str, list[Record]] = {}
+    for record in heads:
+        alike.setdefault(str(record.order) if unfolded else _kind_of(record, say), []).append(record)
+    shown = [*alike.values()] if unfolded else [*alike.values()][:_MOST_CAUSES]
+    for record, *others in shown:
         place = {"place": record.order + 1, "operators": count}
         text = say(f"{role}_line", operator=label(record), reason=reason_of(record, say), **place)
         yield from hanging(terminal_text(text), width, indent=2)
+        if others:
+            names = say.named(map(label, others), _MOST_NAMED)
+            same = say("same_in", n=len(others), names=names)
+            yield from hanging(terminal_text(same), width, indent=9)
         for line, found in followers:
-            yield from _below(line, found.get((record.left.at.part, record.left.address), []), width, unfolded, say)
-    if len(heads) > len(shown):
+            below = [one for head in (record, *others) for one in found.get((head.left.at.part, head.left.address), [])]
+            yield from _below(line, list({one.order: one for one in below}.values()), width, unfolded, say)
+    if rest := len(heads) - sum(map(len, shown)):
         more = {"cause": "more_causes", "accumulated": "more_accumulated"}[role]
-        yield f"  {say(more, n=len(heads) - len(shown))}"
+        yield f"  {say(more, n=rest)}"
+
+
+def _kind_of(record: Record, say: Phrases) -> str:
+    """Return what the causes have in common that are one mistake in several blocks, calls or iterations."""
+    region = record.role_why.region if record.role_why is not None else None
+    where = "" if region is None else region_text(region, say)
+    looks = ",".join(one.id for one in record.diagnosis)
+    return _NUMBER.sub("#", f"{operator_of(record.left.address)} {looks} {where}")
 
 
 def _followers(entries: Iterable[Record], role: str = "inherited") -> dict[tuple[Coordinates, str], list[Record]]:

@@ -160,6 +160,7 @@ by_fusion | the fusion JSON | 融合规则 JSON
 by_order | execution order (no graph connects the operators) | 执行顺序（没有计算图说明算子间的连接）
 cause_line | cause  {operator} (op {place} of {operators}): {reason} | 起因  {operator}（第 {place} 个算子，共 {operators} 个）：{reason}
 more_causes | and {n} more causes; --msdump-show=all lists them | 另有 {n} 个起因；--msdump-show=all 可全部列出
+same_in | the same in {n} more: {names} | 另有 {n} 处相同：{names}
 inherited_line | {n} inherited: {names} | 被 {n} 个继承：{names}
 accumulated_line | accumulated  {operator} (op {place} of {operators}): {reason} | 累积  {operator}（第 {place} 个算子，共 {operators} 个）：{reason}
 accumulated_after | {n} accumulated after it: {names} | 其后另有 {n} 个累积：{names}
