@@ -7,26 +7,29 @@ after the operator that made it, and its graph says to which weight an optimizer
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from pytest_msdump.capabilities.structure.scopes import ScopeRun
 from pytest_msdump.core.facts.checks import OPTIMIZERS
 from pytest_msdump.core.matching.kinds import WeightName, is_weight, weight_name
 from pytest_msdump.core.model.dump import Edge, OperatorGraph
-from pytest_msdump.core.model.tensor import OpKey
 
 
-def weights_of(keys: Iterable[tuple[int, OpKey]], graph: OperatorGraph | None) -> Mapping[WeightName, tuple[int, int]]:
-    """Return the operators, by their numbers, and the slots, that are weights and what is kept beside these."""
+def states_of(run: ScopeRun) -> Mapping[WeightName, int]:
+    """Return the weights, and what is kept beside each of them, as positions in `Side.refs`."""
     labels: dict[str, int] = {}
     named: defaultdict[WeightName, dict[tuple[int, int], None]] = defaultdict(dict)
-    for number, key in keys:
+    for number in run.numbers:
+        key = run.side.ops[number].key
         labels[key.label] = number
         if is_weight(key) and (name := weight_name(key.label)) is not None:
             named[name][number, 0] = None
-    for parameter, source in _gradients(graph) if graph is not None and not graph.is_recorded else ():
+    for parameter, source in _gradients(run.graph) if run.graph is not None and not run.graph.is_recorded else ():
         if (name := weight_name(parameter)) is not None and source.producer in labels:
             named[name._replace(state="gradient")][labels[source.producer], source.slot] = None
-    return {name: next(iter(places)) for name, places in named.items() if len(places) == 1}
+    places = ((name, *places) for name, (places, *more) in ((name, [*own]) for name, own in named.items()) if not more)
+    tensors = {name: run.side.ops[number].tensors.get(("output", slot)) for name, number, slot in places}
+    return {name: ref for name, ref in tensors.items() if ref is not None}
 
 
 def _gradients(graph: OperatorGraph) -> Iterator[tuple[str, Edge]]:

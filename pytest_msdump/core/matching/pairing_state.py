@@ -43,6 +43,20 @@ class FoundPair(NamedTuple):
     transform: Transform
 
 
+class LostOutput(NamedTuple):
+    """An output of the right's model that was not compared: its name, if it has one, and its position in the side."""
+
+    name: str
+    ref: int
+
+
+class Outputs(NamedTuple):
+    """What is said of the models' own outputs: those of the right that are not compared, and notes."""
+
+    lost: Sequence[LostOutput] = ()
+    notes: tuple[str, ...] = ()
+
+
 class _PartnerPlaces:
     """At which places of the other side the tensors (or operators) of one side have partners."""
 
