@@ -42,14 +42,10 @@ def pair_by_graph(state: PairingState, request: PairingRequest, runs: Iterable[t
             flows = _PairedFlow(state.left, ours, request), _PairedFlow(state.right, theirs, request)
             for one, other in _meetings(*flows, pairs):
                 name = state.left.ops[one].key.label
-                leaving = _leaving(state.left, one), _leaving(state.right, other)
+                leaving = Leaving(state.left.outputs(one)), Leaving(state.right.outputs(other))
                 # A graph distinguishes namesakes.
                 found.take(*leaving, by, name=name, among_namesakes=True)
     found.add()
-
-
-def _leaving(side: Side, op: int) -> Leaving:
-    return Leaving({slot: ref for (io, slot), ref in side.ops[op].tensors.items() if io == "output"})
 
 
 @dataclass(slots=True)
@@ -106,7 +102,7 @@ class _PairedFlow:
             elif call.name not in outer and op is not None and kind not in _THROUGH:
                 own = {len(self.layers)}
                 sources[call.name, call.occurrence] = frozenset(own)
-                shapes = [request.shape_of(side.refs[ref]) for ref in _leaving(side, op).tensors.values()]
+                shapes = [request.shape_of(side.refs[ref]) for ref in side.outputs(op).values()]
                 self.layers.append(_Layer(op, (kind, *map(_long, shapes)), frozenset(sorted(feeds)[-_MOST_FEEDS:])))
             inside[call.inside] |= own
         self._link()

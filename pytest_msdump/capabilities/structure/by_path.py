@@ -1,4 +1,4 @@
-"""Modules of one path on both sides, of which the tensor that leaves them is compared (`scopes`)."""
+"""Modules of one path, of which the tensor that leaves them is compared (`scopes`), and weights of one name."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import NamedTuple
 
 from pytest_msdump.capabilities.structure.candidates import Candidates
 from pytest_msdump.capabilities.structure.scopes import Path, ScopeRun, dotted, spelling_of
-from pytest_msdump.capabilities.structure.weights import states_of
-from pytest_msdump.core.matching.kinds import kind_of, spelling_of_name
+from pytest_msdump.core.facts.checks import OPTIMIZERS
+from pytest_msdump.core.matching.kinds import WeightName, is_weight, kind_of, spelling_of_name, weight_name
 from pytest_msdump.core.matching.leaving import Leaving
 from pytest_msdump.core.matching.pairing_state import PairingRequest, PairingState
+from pytest_msdump.core.model.dump import Edge, OperatorGraph
 from pytest_msdump.core.model.tensor import by_module
 from pytest_msdump.core.text import Message, Parameter
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
+# By what stands before them, numbers in paths with what stands behind.
+_Numbers = defaultdict[str, defaultdict[int, set[str]]]
 
 
 def pair_by_path(state: PairingState, request: PairingRequest, runs: Iterable[tuple[ScopeRun, ScopeRun]]) -> None:
@@ -47,27 +50,21 @@ def _counted_otherwise(left: ScopeRun, right: ScopeRun) -> frozenset[str]:
     So it may be where one side has other numbers, unless only some of its operators were dumped. Sizes and order say
     then which block is which, or nothing does.
     """
-    inside = [_inside_numbers(run) for run in (left, right)]
-    found = set()
-    for before in inside[0].keys() & inside[1].keys():
-        ours, theirs = (side[before] for side in inside)
+    inside: tuple[_Numbers, _Numbers] = (defaultdict(lambda: defaultdict(set)), defaultdict(lambda: defaultdict(set)))
+    for run, found in zip((left, right), inside, strict=True):
+        for path in run.by_key:
+            for before, number, behind in _numbers(path):
+                found[before][number].add(behind)
+    return frozenset(
+        before
+        for before in inside[0].keys() & inside[1].keys()
+        for ours, theirs in [(inside[0][before], inside[1][before])]
         # Parts of a list that have no parts themselves are no blocks.
-        are_blocks = any(sum(len(parts) > 1 for parts in side.values()) > 1 for side in (ours, theirs))
-        is_part = (not left.is_whole and ours.keys() < theirs.keys()) or (
-            not right.is_whole and theirs.keys() < ours.keys()
-        )
-        if are_blocks and ours.keys() != theirs.keys() and not is_part:
-            found.add(before)
-    return frozenset(found)
-
-
-def _inside_numbers(run: ScopeRun) -> Mapping[str, Mapping[int, set[str]]]:
-    """Return by what stands before them the numbers in paths, with what stands behind each."""
-    found: defaultdict[str, defaultdict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for path in run.by_key:
-        for before, number, behind in _numbers(path):
-            found[before][number].update([behind] if behind else ())
-    return found
+        if any(sum(len(parts - {""}) > 1 for parts in side.values()) > 1 for side in (ours, theirs))
+        and ours.keys() != theirs.keys()
+        and (left.is_whole or not ours.keys() < theirs.keys())
+        and (right.is_whole or not theirs.keys() < ours.keys())
+    )
 
 
 def _numbers(path: Path) -> Iterator[tuple[str, int, str]]:
@@ -133,12 +130,12 @@ class _Meeting:
         """Say that a convolution's own output does not exist on the other side."""
         why = Message("norm_folded", {"side": "left" if side == "right" else "right"})
         self.candidates.say_why(
-            side, (ref for op in modules.modules[one.convolution] for ref in modules.outputs(op)), why
+            side, (ref for op in modules.modules[one.convolution] for ref in modules.side.outputs(op).values()), why
         )
 
     def meet_weights(self, left: ScopeRun, right: ScopeRun) -> None:
         """Take weights, gradients and an optimizer's state as candidates, of the names that both sides' mean."""
-        ours, theirs = states_of(left), states_of(right)
+        ours, theirs = _states(left), _states(right)
         for name in ours.keys() & theirs.keys():
             called = self._state.right.op_with(theirs[name]).key.label
             self.candidates.take(Leaving({0: ours[name]}), Leaving({0: theirs[name]}), f"weight {called}", name=called)
@@ -182,3 +179,46 @@ class _Meeting:
         if any(one.tensors.keys() != other.tensors.keys() for one, other in zip(ours, theirs, strict=True)):
             return Message("scope_slots_differ", scope)
         return None
+
+
+def _states(run: ScopeRun) -> Mapping[WeightName, int]:
+    """Return weights, and what is kept beside each: its gradient, momentum and moments, as positions in `Side.refs`.
+
+    MindSpore calls a gradient after the operator that made it; its graph says to which weight an optimizer applies it.
+    """
+    labels: dict[str, int] = {}
+    named: defaultdict[WeightName, dict[tuple[int, int], None]] = defaultdict(dict)
+    for number in run.numbers:
+        key = run.side.ops[number].key
+        labels[key.label] = number
+        if is_weight(key) and (name := weight_name(key.label)) is not None:
+            named[name][number, 0] = None
+    for parameter, source in _gradients(run.graph) if run.graph is not None and not run.graph.is_recorded else ():
+        if (name := weight_name(parameter)) is not None and source.producer in labels:
+            named[name._replace(state="gradient")][labels[source.producer], source.slot] = None
+    places = ((name, *places) for name, (places, *more) in ((name, [*own]) for name, own in named.items()) if not more)
+    tensors = {name: run.side.ops[number].tensors.get(("output", slot)) for name, number, slot in places}
+    return {name: ref for name, ref in tensors.items() if ref is not None}
+
+
+def _gradients(graph: OperatorGraph) -> Iterator[tuple[str, Edge]]:
+    """Yield each weight that an optimizer writes with the one tensor from outside of the optimizer that it takes."""
+    operators = {operator.name: operator for operator in graph.operators}
+    for operator in graph.operators:
+        weight = operator.inputs[0] if operator.inputs else None
+        if weight is None or not weight.is_parameter or not operator.op_type.lower().startswith(OPTIMIZERS):
+            continue
+        outside: dict[tuple[str, int], Edge] = {}
+        waiting: list[Sequence[Edge | None]] = [operator.inputs]
+        seen: set[str] = set()
+        while waiting:
+            for edge in waiting.pop():
+                if edge is None or edge.is_parameter or edge.producer in seen:
+                    continue
+                if "/optimizer" in edge.producer and edge.producer in operators:
+                    seen.add(edge.producer)
+                    waiting.append(operators[edge.producer].inputs)
+                else:
+                    outside[edge.producer, edge.slot] = edge
+        if len(outside) == 1:
+            yield weight.producer, next(iter(outside.values()))

@@ -64,7 +64,9 @@ class _Meeting:
         paths = list(dict.fromkeys((*run.modules, *run.members)))
         naming = read_names([dotted(path) for path in paths])
         paths = paths if naming.names else []
-        has_times = all(side.refs[ref].source.timestamp is not None for op in run.numbers for ref in run.outputs(op))
+        has_times = all(
+            side.refs[ref].source.timestamp is not None for op in run.numbers for ref in side.outputs(op).values()
+        )
         found = []
         for number, (path, named) in enumerate(zip(paths, naming.names, strict=True)):
             calls = run.calls(path, run.count(path) or 1)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pytest_msdump.capabilities.structure.addresses import runs_of
 from pytest_msdump.capabilities.structure.scopes import ScopeRun, spelling_of
 from pytest_msdump.core.matching.coordinates import compatible
-from pytest_msdump.core.matching.pairing_state import FoundPair, LostOutput, Outputs, PairingRequest, PairingState
+from pytest_msdump.core.matching.pairing_state import FoundPair, Outputs, PairingRequest, PairingState
 from pytest_msdump.core.matching.sides import Side
 from pytest_msdump.core.matching.transforms import transform_between
 from pytest_msdump.core.model.dump import Dump
@@ -49,7 +49,7 @@ def pair_outputs(state: PairingState, request: PairingRequest, *, pairs: bool) -
     """Pair the model's own outputs that are not compared yet; return those of the right that stay so."""
     if any("output" not in side.directions for side in (state.left, state.right)):
         return Outputs()
-    lost: Sequence[LostOutput] = ()
+    lost: Sequence[tuple[str, int]] = ()
     are_known = all(map(_may_say, request.dumps))
     if are_known and next(state.unpaired(state.right), None) is not None:
         lost = _pair_known(state, request, pairs=pairs)
@@ -57,8 +57,8 @@ def pair_outputs(state: PairingState, request: PairingRequest, *, pairs: bool) -
     return Outputs(lost, tuple(_going_on(state, request)) if goes_on else ())
 
 
-def _pair_known(state: PairingState, request: PairingRequest, *, pairs: bool) -> Sequence[LostOutput]:
-    lost: dict[int, LostOutput] = {}
+def _pair_known(state: PairingState, request: PairingRequest, *, pairs: bool) -> Sequence[tuple[str, int]]:
+    lost: dict[int, str] = {}
     left_dump, right_dump = request.dumps
     lefts, rights = runs_of(state.left, left_dump), runs_of(state.right, right_dump)
     for at, theirs in rights.items():
@@ -73,8 +73,8 @@ def _pair_known(state: PairingState, request: PairingRequest, *, pairs: bool) ->
             if pairs and not isinstance(matches, Message):
                 _pair(state, matches)
             if right.in_order and left.is_all:
-                lost |= {one.ref: one for one in _lost(state, right, matches)}
-    return [one for one in lost.values() if not state.is_paired("right", one.ref)]
+                lost |= _lost(state, right, matches)
+    return [(name, ref) for ref, name in lost.items() if not state.is_paired("right", ref)]
 
 
 def _going_on(state: PairingState, request: PairingRequest) -> Iterator[str]:
@@ -178,7 +178,7 @@ def _pair(state: PairingState, matches: Sequence[_Match]) -> None:
                 state.add(FoundPair(ours, theirs, STRUCTURE, say(Message("own_outputs")), transform))
 
 
-def _lost(state: PairingState, right: _Outputs, matches: list[_Match] | Message) -> Iterator[LostOutput]:
+def _lost(state: PairingState, right: _Outputs, matches: list[_Match] | Message) -> Iterator[tuple[int, str]]:
     """Yield outputs of the right that are not compared; not those whose partner a map entry pairs otherwise."""
     mapped = {pair.left for pair in state.pairs if pair.how == _MAPPED}
     chosen = (
@@ -190,4 +190,4 @@ def _lost(state: PairingState, right: _Outputs, matches: list[_Match] | Message)
         for ref in one.refs:
             if isinstance(matches, Message):
                 state.withheld["right", ref] = matches
-            yield LostOutput(one.name, ref)
+            yield ref, one.name

@@ -197,7 +197,7 @@ class ScopeRun:
         scopes = {one.name: one.scope for one in graph.operators if one.scope} if graph else {}
         inner: dict[str, list[int]] = {}
         for number, key in zip(numbers, keys, strict=True):
-            if key.op_type == PARAMETER or not _outputs(side, number):
+            if key.op_type == PARAMETER or not side.outputs(number):
                 continue
             is_node = self.style == "nodes" or _MINDSPORE.fullmatch(key.label) or key.label.startswith("/")
             if key.label in scopes or is_node:
@@ -340,10 +340,7 @@ class ScopeRun:
     def calls(self, path: Path, count: int) -> list[Leaving] | Message:
         """Return what leaves each of `count` calls of a module, as far as it was dumped, or why it is not known."""
         if path in self.modules:
-            return [
-                Leaving({slot: ref for (io, slot), ref in self.side.ops[number].tensors.items() if io == "output"})
-                for number in self.modules[path]
-            ]
+            return [Leaving(self.side.outputs(number)) for number in self.modules[path]]
         members = self.members[path]
         said: dict[str, Parameter] = {"scope": dotted(path), "side": self.side.name}
         chunks = self._chunks(path, members, count)
@@ -458,8 +455,13 @@ class ScopeRun:
         """Yield by name each operator, no view, that none takes: its outputs, and those of what feeds it."""
         for number, step in enumerate(self.steps if self.has_edges else ()):
             if step.ops and not step.scope.is_apart and not self._slots.get(number) and step.op_type not in VIEW_TYPES:
-                feeds = [ref for one, _ in step.inputs for op in self.steps[one].ops for ref in self.outputs(op)]
-                yield step.name, [ref for op in step.ops for ref in self.outputs(op)], feeds
+                feeds = [
+                    ref
+                    for one, _ in step.inputs
+                    for op in self.steps[one].ops
+                    for ref in self.side.outputs(op).values()
+                ]
+                yield step.name, [ref for op in step.ops for ref in self.side.outputs(op).values()], feeds
 
     def _with_enclosed(self, members: frozenset[int], path: Path) -> frozenset[int]:
         """Add operators without a scope, or of a module around, that are fed by the module and lead nowhere else."""
@@ -544,10 +546,6 @@ class ScopeRun:
                 found.append(Leaving(dict(enumerate(tensors[port] for port in ports)), shape))
         return found
 
-    def outputs(self, op: int) -> tuple[int, ...]:
-        """Return the outputs of an operator."""
-        return _outputs(self.side, op)
-
     def before(self, path: Path) -> Path | None:
         """Return the recorded module whose call ended right before the first one of this."""
         order = sorted((numbers[0], other) for other, numbers in self.modules.items())
@@ -558,7 +556,7 @@ class ScopeRun:
         """Yield the outputs of operators inside of a module."""
         for number in self.members.get(path, ()):
             for op in self.steps[number].ops:
-                yield from _outputs(self.side, op)
+                yield from self.side.outputs(op).values()
 
 
 def _style(dump: Dump, keys: Sequence[OpKey]) -> str:
@@ -569,8 +567,3 @@ def _style(dump: Dump, keys: Sequence[OpKey]) -> str:
     nested = [key for key in keys if "/" in key.label and key.op_type and key.op_type != PARAMETER]
     named = [key for key in nested if (key.label.rpartition("/")[2]).rstrip("_0123456789") == (key.op_type or "")]
     return "nodes" if framework.startswith("tensorflow") and len(named) * 2 > len(nested) else "modules"
-
-
-def _outputs(side: Side, op: int) -> tuple[int, ...]:
-    tensors = side.ops[op].tensors
-    return tuple(tensors[port] for port in sorted(tensors) if port[0] == "output")

@@ -123,7 +123,7 @@ def pair_dumps(
     pairing = _selected(state, request, explainer, selection, pair_filter)
     if request.are_files:
         return pairing
-    lost_refs = ((one.name, theirs.refs[one.ref]) for one in outputs.lost)
+    lost_refs = ((name, theirs.refs[ref]) for name, ref in outputs.lost)
     return replace(
         pairing,
         notes=(*pairing.notes, *outputs.notes),

@@ -43,17 +43,10 @@ class FoundPair(NamedTuple):
     transform: Transform
 
 
-class LostOutput(NamedTuple):
-    """An output of the right's model that was not compared: its name, if it has one, and its position in the side."""
-
-    name: str
-    ref: int
-
-
 class Outputs(NamedTuple):
-    """What is said of the models' own outputs: those of the right that are not compared, and notes."""
+    """What stage ``own_outputs`` says: the right's that are not compared, by name and number, and notes."""
 
-    lost: Sequence[LostOutput] = ()
+    lost: Sequence[tuple[str, int]] = ()
     notes: tuple[str, ...] = ()
 
 
