@@ -14,8 +14,7 @@ from pytest_msdump.core.matching.kinds import WeightName, is_weight, kind_of, sp
 from pytest_msdump.core.matching.leaving import Leaving
 from pytest_msdump.core.matching.pairing_state import PairingRequest, PairingState
 from pytest_msdump.core.model.dump import Edge, OperatorGraph
-from pytest_msdump.core.model.tensor import by_module
-from pytest_msdump.core.text import Message, Parameter
+from pytest_msdump.core.text import Message, Parameter, say
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 # By what stands before them, numbers in paths with what stands behind.
@@ -161,8 +160,9 @@ class _Meeting:
                 )
         if why is None and all(calls):
             name = dotted(left_path)
+            by = say(Message("same_scope", {"scope": name}))
             for one, other in zip(*calls, strict=True):
-                self.candidates.take(one, other, by_module(name), name=name)
+                self.candidates.take(one, other, by, name=name)
 
     @staticmethod
     def _difference(

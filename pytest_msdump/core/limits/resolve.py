@@ -303,8 +303,8 @@ def _drift_matches(drift: KnownDrift, at: Coordinates, names: frozenset[str]) ->
 def operator_text(left: OpKey, right: OpKey, how: str, by: str) -> str:
     """Return which operator a known drift was accepted of; of the left name without the number that exporters give.
 
-    >>> operator_text(OpKey("node_linear_1", op_type="Gemm"), OpKey("b", op_type="Linear"), "structure", "module b")
-    'Gemm node_linear <-> Linear b, module b'
+    >>> operator_text(OpKey("node_linear_1", op_type="Gemm"), OpKey("b"), "structure", "same module b")
+    'Gemm node_linear <-> b, module b'
     """
     sides = [
         " ".join(filter(None, (key.op_type, name)))

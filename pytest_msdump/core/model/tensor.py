@@ -391,18 +391,14 @@ class Transform:
 # The way of pairing by structure, with what older results and suites call it.
 STRUCTURE = "structure"
 BY_STRUCTURE = frozenset({STRUCTURE, "scope", "graph"})
-_MODULE = "module "
-
-
-def by_module(path: str) -> str:
-    """Return what `Pair.by` says where both sides have a module of this path."""
-    return _MODULE + path
+# The sentence `same_scope`.
+_MODULE = "same module "
 
 
 def module_of(how: str, by: str) -> str:
     """Return the path of the module that both sides of a pair are; empty where that is not what paired them.
 
-    >>> module_of("structure", "module layer0.act"), module_of("scope", "layer0.act"), module_of("fused", "module x")
+    >>> module_of("structure", "same module layer0.act"), module_of("scope", "layer0.act"), module_of("fused", "x")
     ('layer0.act', 'layer0.act', '')
     """
     if how == STRUCTURE:
@@ -415,7 +411,7 @@ class Pair:
     """One tensor of the run under test and its reference.
 
     `how` is ``"mapped"``, ``"fused"``, ``"name"``, ``"mangled"``, ``"structure"`` or ``"file"``; `by` says which rule,
-    e.g. ``"msdump.toml [[msdump.map]] #3"``, or what spoke for it, e.g. ``"module layer0.act"``. `order` is the 0-based
+    e.g. ``"msdump.toml [[msdump.map]] #3"``, or what spoke for it, e.g. ``"same module act"``. `order` is the 0-based
     place of the left operator among all left operators. `note` is shown with the verdict, e.g. that a side has this
     tensor several times.
     `uncompared` counts the further occurrences of this tensor that met no partner, left and right, though they are
