@@ -332,10 +332,15 @@ class ScopeRun:
         if path not in self.modules:
             last = self.steps[self.members[path][-1]].scope
             return kind_of(last.last_class) if last.path == path else ""
-        inside = (ops for other, ops in self.modules.items() if other[: len(path)] == path and other != path)
-        if any(not is_weight(self.side.ops[number].key) for numbers in inside for number in numbers):
-            return "container"
-        return kind_of(self.side.ops[self.modules[path][0]].key.op_type)
+        key = self.side.ops[self.modules[path][0]].key
+        return "container" if path in self._containers else kind_of(key.op_type)
+
+    @cached_property
+    def _containers(self) -> frozenset[Path]:
+        """Paths that recorded modules are inside of."""
+        keys = {path: [self.side.ops[number].key for number in numbers] for path, numbers in self.modules.items()}
+        inner = (path for path, own in keys.items() if not all(map(is_weight, own)))
+        return frozenset(path[:depth] for path in inner for depth in range(len(path)))
 
     def calls(self, path: Path, count: int) -> list[Leaving] | Message:
         """Return what leaves each of `count` calls of a module, as far as it was dumped, or why it is not known."""
