@@ -19,7 +19,7 @@ from pytest_msdump.core.limits.policy import KnownDrift, Policy
 from pytest_msdump.core.limits.resolve import accepts, operator_text, settled
 from pytest_msdump.core.matching import MapEntry, parse_address
 from pytest_msdump.core.model.spellings import addresses, glob_matches
-from pytest_msdump.core.model.tensor import COORDINATES, Coordinates
+from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, module_of
 from pytest_msdump.core.report.json_report import read_json, report_from
 from pytest_msdump.core.report.shown import short_reason
 from pytest_msdump.core.report.tables import hanging
@@ -107,7 +107,7 @@ def _chosen(report: Report, typed: str, place: str, entries: Sequence[MapEntry])
         record
         for record in failing
         if glob_matches(pattern, (*addresses(record.left.key), *addresses(record.right.key)))
-        or glob_matches(typed, (record.by,) if record.how == "scope" else paths.get(record.by, ()))
+        or glob_matches(typed, paths.get(record.by, {module_of(record.how, record.by)} - {""}))
     ]
     if not chosen:
         names = dict.fromkeys(record.left.key.op.label for record in failing)

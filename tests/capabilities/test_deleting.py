@@ -16,18 +16,11 @@ import pytest
 
 import pytest_msdump
 from pytest_msdump.core.ports import capabilities
-from pytest_msdump.core.suite import read_toml
 
 PACKAGE = Path(pytest_msdump.__file__).parent
 LENET = Path(__file__).parents[2] / "example_suites/01_lenet_port"
 TESTS = Path(__file__).parents[1]
-# What the core still imports (edges.toml) cannot be deleted yet.
-IMPORTED = read_toml(TESTS / "house/edges.toml")["core"]
-NAMES = [
-    one.name
-    for one in capabilities()
-    if not any(f".capabilities.{one.name}." in other for others in IMPORTED.values() for other in others)
-]
+NAMES = [one.name for one in capabilities()]
 
 # Capability → a command line that asks for it, and what its refusal names.
 ASKING = {

@@ -27,7 +27,7 @@ from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import shell_line
 from pytest_msdump.core.facts.checks import OPTIMIZERS
 from pytest_msdump.core.matching.kinds import is_weight, weight_name
-from pytest_msdump.core.matching.leaving import Modules
+from pytest_msdump.core.matching.leaving import modules_of
 from pytest_msdump.core.metrics.definitions import LEFT_OUT
 from pytest_msdump.core.model.record import BetterFit, Record
 from pytest_msdump.core.model.tensor import Coordinates, Pair, TensorKey, TensorRef, Transform
@@ -132,7 +132,7 @@ class _MispairSearch:
             left.add_pair(pair.left.key, pair.left.key.op.at, is_far=number in far)
             right.add_pair(pair.right.key, pair.left.key.op.at, is_far=number in far)
         self._sides = {"left": left, "right": right}
-        self._modules = Modules("left", plan.left)
+        self._modules = modules_of("left", plan.left)
         self._samples = {"left": _Samples(), "right": _Samples()}
         self._formats = Transform(left_format=plan.suite.left_format, right_format=plan.suite.right_format)
         self._runs = Counter(pair.left.key.address for pair in pairing.pairs)

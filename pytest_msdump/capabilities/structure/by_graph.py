@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 
-from pytest_msdump.capabilities.structure.modules import Candidates
-from pytest_msdump.capabilities.structure.scopes import Leaving, ScopeRun
-from pytest_msdump.core.matching.coordinates import compatible
+from pytest_msdump.capabilities.structure.candidates import Candidates
+from pytest_msdump.capabilities.structure.scopes import ScopeRun
 from pytest_msdump.core.matching.kinds import kind_of
-from pytest_msdump.core.matching.leaving import runs_of
+from pytest_msdump.core.matching.leaving import Leaving
 from pytest_msdump.core.matching.pairing_state import PairingRequest, PairingState
 from pytest_msdump.core.matching.sides import Side
+from pytest_msdump.core.text import Message, say
 
 # Layers that one side may have where the other computes the same outside of any layer, or nothing.
 _THROUGH = frozenset({"passing", "add"})
@@ -32,29 +32,20 @@ _MOST_INSIDE = 5_000_000
 _Names = defaultdict[Hashable, int]
 
 
-def pair_by_graph(state: PairingState, request: PairingRequest) -> None:
+def pair_by_graph(state: PairingState, request: PairingRequest, runs: Iterable[tuple[ScopeRun, ScopeRun]]) -> None:
     """Pair recorded layers that nothing else can be meant by, as both sides' recorded graphs have them."""
-    sides = (state.left, state.right)
-    if any("output" not in side.directions or next(state.unpaired(side), None) is None for side in sides):
-        return
-    runs = [runs_of(side, dump) for side, dump in zip(sides, request.dumps, strict=True)]
-    found = Candidates(state, request, "graph")
-    for at, ours in runs[0].items():
-        for other, theirs in runs[1].items():
-            # Nodes of an exported model may be parts of layers, or several.
-            if compatible(at, other) and all(
-                run.style == "modules" and run.graph is not None and run.graph.is_recorded for run in (ours, theirs)
-            ):
-                pairs = [(state.left.op_of[pair.left], state.right.op_of[pair.right]) for pair in state.pairs]
-                flows = _PairedFlow(state.left, ours, request), _PairedFlow(state.right, theirs, request)
-                for one, other_op in _meetings(*flows, pairs):
-                    label = state.left.ops[one].key.label
-                    found.take((label,), _leaving(state.left, one), _leaving(state.right, other_op))
+    found, by = Candidates(state, request), say(Message("same_graph"))
+    for ours, theirs in runs:
+        # Nodes of an exported model may be parts of layers, or several.
+        if all(run.style == "modules" and run.graph is not None and run.graph.is_recorded for run in (ours, theirs)):
+            pairs = [(state.left.op_of[pair.left], state.right.op_of[pair.right]) for pair in state.pairs]
+            flows = _PairedFlow(state.left, ours, request), _PairedFlow(state.right, theirs, request)
+            for one, other in _meetings(*flows, pairs):
+                name = state.left.ops[one].key.label
+                leaving = Leaving(state.left.outputs(one)), Leaving(state.right.outputs(other))
+                # A graph distinguishes namesakes.
+                found.take(*leaving, by, name=name, among_namesakes=True)
     found.add()
-
-
-def _leaving(side: Side, op: int) -> Leaving:
-    return Leaving({slot: ref for (io, slot), ref in side.ops[op].tensors.items() if io == "output"})
 
 
 @dataclass(slots=True)
@@ -111,7 +102,7 @@ class _PairedFlow:
             elif call.name not in outer and op is not None and kind not in _THROUGH:
                 own = {len(self.layers)}
                 sources[call.name, call.occurrence] = frozenset(own)
-                shapes = [request.shape_of(side.refs[ref]) for ref in _leaving(side, op).tensors.values()]
+                shapes = [request.shape_of(side.refs[ref]) for ref in side.outputs(op).values()]
                 self.layers.append(_Layer(op, (kind, *map(_long, shapes)), frozenset(sorted(feeds)[-_MOST_FEEDS:])))
             inside[call.inside] |= own
         self._link()

@@ -9,31 +9,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import prod
 
+from pytest_msdump.capabilities.structure.addresses import runs_of
 from pytest_msdump.capabilities.structure.alike import Meeting, meetings
 from pytest_msdump.capabilities.structure.blocks import Layer, regions, templates_of
-from pytest_msdump.capabilities.structure.modules import ModuleCandidate, transform_between
-from pytest_msdump.capabilities.structure.scopes import Leaving, ScopeRun, dotted
+from pytest_msdump.capabilities.structure.by_graph import pair_by_graph
+from pytest_msdump.capabilities.structure.by_path import pair_by_path
+from pytest_msdump.capabilities.structure.candidates import Candidates
+from pytest_msdump.capabilities.structure.scopes import ScopeRun, dotted
 from pytest_msdump.capabilities.structure.words import read_names, shown
-from pytest_msdump.core.facts.operators import VIEW_TYPES
 from pytest_msdump.core.matching.coordinates import compatible
-from pytest_msdump.core.matching.leaving import runs_of
-from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
+from pytest_msdump.core.matching.leaving import Leaving
+from pytest_msdump.core.matching.pairing_state import PairingRequest, PairingState
 from pytest_msdump.core.matching.sides import Side
+from pytest_msdump.core.matching.transforms import Shape
 from pytest_msdump.core.text import Message, say
 
 
 def pair_by_structure(state: PairingState, request: PairingRequest) -> None:
-    """Pair what leaves layers that nothing else can be meant by."""
+    """Pair what leaves layers that nothing else can be meant by: of one path, of one place in graphs, then others."""
     sides = (state.left, state.right)
     if request.are_files:
         return
     if any("output" not in side.directions or next(state.unpaired(side), None) is None for side in sides):
         return
     lefts, rights = (runs_of(side, dump) for side, dump in zip(sides, request.dumps, strict=True))
-    for at, ours in lefts.items():
-        for other, theirs in rights.items():
-            if compatible(at, other):
-                _Meeting(state, request).meet(ours, theirs)
+    runs = [(ours, theirs) for at, ours in lefts.items() for other, theirs in rights.items() if compatible(at, other)]
+    pair_by_path(state, request, runs)
+    pair_by_graph(state, request, runs)
+    for ours, theirs in runs:
+        _Meeting(state, request).meet(ours, theirs)
 
 
 class _Meeting:
@@ -41,8 +45,9 @@ class _Meeting:
 
     def __init__(self, state: PairingState, request: PairingRequest) -> None:
         self._state, self._request = state, request
-        self._views: dict[tuple[str, int], Leaving] = {}
-        self._found: dict[tuple[int, int], FoundPair] = {}
+        self._candidates = Candidates(state, request)
+        # Of tensors behind views, as far as graphs say it.
+        self._shapes: dict[tuple[str, int], Shape] = {}
 
     def meet(self, left: ScopeRun, right: ScopeRun) -> None:
         """Add the pairs of two runs."""
@@ -51,16 +56,17 @@ class _Meeting:
         )
         for region in regions(templates_of(ours), templates_of(theirs)):
             for found in meetings(region, is_ordered=is_left_ordered and is_right_ordered):
-                self._add(found, region.path)
-        for pair in self._found.values():
-            self._state.add(pair)
+                self._take(found, region.path)
+        self._candidates.add()
 
     def _layers(self, side: Side, run: ScopeRun) -> tuple[list[Layer], bool]:
         """Return what leaves each module of a run, and whether it is known in which order they ran."""
         paths = list(dict.fromkeys((*run.modules, *run.members)))
         naming = read_names([dotted(path) for path in paths])
         paths = paths if naming.names else []
-        has_times = all(side.refs[ref].source.timestamp is not None for op in run.numbers for ref in run.outputs(op))
+        has_times = all(
+            side.refs[ref].source.timestamp is not None for op in run.numbers for ref in side.outputs(op).values()
+        )
         found = []
         for number, (path, named) in enumerate(zip(paths, naming.names, strict=True)):
             calls = run.calls(path, run.count(path) or 1)
@@ -73,7 +79,8 @@ class _Meeting:
                 order = (
                     naming.order[number] if naming.order else (time if has_times else None) or leaving.tensors[first]
                 )
-                self._views[side.name, leaving.tensors[first]] = leaving
+                if leaving.shape is not None:
+                    self._shapes[side.name, leaving.tensors[first]] = leaving.shape
                 found.append(Layer(named.words, named.role, dict(leaving.tensors), sizes, order, named.parts))
         refs = (side.refs[ref] for layer in found for ref in layer.tensors.values())
         is_ordered = bool(naming.order) or has_times or all(ref.place is not None for ref in refs)
@@ -83,42 +90,25 @@ class _Meeting:
         shape = leaving.shape or self._request.shape_of(side.refs[ref])
         return None if shape is None else prod(shape)
 
-    def _add(self, found: Meeting, path: str) -> None:
+    def _take(self, found: Meeting, path: str) -> None:
+        by = say(Message(found.why, {"left": shown(found.left.words), "right": shown(found.right.words)}))
+        by = say(Message("structure_in_blocks", {"why": by})) if path else by
         for index in sorted(found.left.members.keys() & found.right.members.keys()):
             ours, theirs = found.left.members[index], found.right.members[index]
-            for slot, other in _slots(ours, theirs):
-                self._pair(ours.tensors[slot], theirs.tensors[other], found, path)
-
-    def _pair(self, left: int, right: int, found: Meeting, path: str) -> None:
-        state = self._state
-        for side, ref in ((state.left, left), (state.right, right)):
-            is_ambiguous = (side.name, side.op_of[ref]) in state.ambiguous
-            if is_ambiguous or state.is_decided(side.name, ref):
-                return
-        shapes = [
-            (view.shape if view else None) or self._request.shape_of(side.refs[ref])
-            for side, ref in ((state.left, left), (state.right, right))
-            for view in (self._views.get((side.name, ref)),)
-        ]
-        types = (state.left.op_with(left).key.op_type, state.right.op_with(right).key.op_type)
-        is_viewed = bool(VIEW_TYPES.intersection(types))
-        candidate = ModuleCandidate(left, right, tuple(map(str, found.left.words)), shapes[0], shapes[1], is_viewed)
-        names = {"left": shown(found.left.words), "right": shown(found.right.words)}
-        by = say(Message(found.why, {**names}))
-        if path:
-            by = say(Message("structure_in_blocks", {"why": by}))
-        transform = transform_between(candidate, self._request.formats, {})
-        if isinstance(transform, Message):
-            return
-        self._found.setdefault((left, right), FoundPair(left, right, "structure", by, transform))
+            for slot in _slots(ours, theirs):
+                left, right = (
+                    Leaving({slot: layer.tensors[slot]}, self._shapes.get((name, layer.tensors[slot])))
+                    for name, layer in (("left", ours), ("right", theirs))
+                )
+                self._candidates.take(left, right, by)
 
 
-def _slots(ours: Layer, theirs: Layer) -> Iterator[tuple[int, int]]:
+def _slots(ours: Layer, theirs: Layer) -> Iterator[int]:
     """Yield the outputs of two layers that meet: of several against one the first, if the others have other sizes."""
     if ours.tensors.keys() == theirs.tensors.keys():
-        yield from ((slot, slot) for slot in ours.tensors if _same(ours.sizes[slot], theirs.sizes[slot]))
+        yield from (slot for slot in ours.tensors if _same(ours.sizes[slot], theirs.sizes[slot]))
     elif 0 in ours.tensors and 0 in theirs.tensors and not (_is_repeated(ours.sizes) or _is_repeated(theirs.sizes)):
-        yield 0, 0
+        yield 0
 
 
 def _same(one: int | None, other: int | None) -> bool:

@@ -1,8 +1,8 @@
-"""Pairing by structure: module paths, then kinds, shapes, order and edges."""
+"""Pairing by structure: module paths, edges, blocks in order, words, kinds and shapes; and modules as addresses."""
 
 SENTENCES = "pytest_msdump.capabilities.structure.text:SENTENCES"
-WAYS = {
-    "scope": "pytest_msdump.capabilities.structure.modules:pair_by_scope",
-    "graph": "pytest_msdump.capabilities.structure.by_graph:pair_by_graph",
-    "structure": "pytest_msdump.capabilities.structure.by_structure:pair_by_structure",
+WAYS = {"structure": "pytest_msdump.capabilities.structure.by_structure:pair_by_structure"}
+STAGES = {
+    "modules": "pytest_msdump.capabilities.structure.addresses:ModulesByScope",
+    "own_outputs": "pytest_msdump.capabilities.structure.outputs:pair_outputs",
 }

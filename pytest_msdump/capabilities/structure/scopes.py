@@ -14,12 +14,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
-from typing import NamedTuple
 
 from pytest_msdump.capabilities.structure.shared_scopes import most_repeats, paths_of_callers, strays
-from pytest_msdump.capabilities.structure.weights import weights_of
 from pytest_msdump.core.facts.operators import LAST_OPERATORS, VIEW_TYPES
-from pytest_msdump.core.matching.kinds import WRAPPERS, WeightName, is_weight, kind_of, spelling_of_name
+from pytest_msdump.core.matching.kinds import WRAPPERS, is_weight, kind_of, spelling_of_name
+from pytest_msdump.core.matching.leaving import Leaving
 from pytest_msdump.core.matching.sides import Side, graph_at
 from pytest_msdump.core.model.dump import PARAMETER, Dump, OperatorGraph
 from pytest_msdump.core.model.tensor import OpKey
@@ -173,13 +172,6 @@ class _ScopeStep:
     shapes: tuple[Shape | None, ...] = ()
 
 
-class Leaving(NamedTuple):
-    """The tensors that leave one call of a module, by slot of the module, as positions in `Side.refs`."""
-
-    tensors: Mapping[int, int]
-    shape: Shape | None = None
-
-
 class ScopeRun:
     """The operators of one side at one place, without occurrences, in execution order."""
 
@@ -191,12 +183,12 @@ class ScopeRun:
         is_known: Callable[[Path], bool] = lambda _: True,
         joined: Mapping[Path, Path] = MappingProxyType({}),
     ) -> None:
-        self._side, self._dump, self.numbers = side, dump, numbers
+        self.side, self._dump, self.numbers = side, dump, numbers
         self.modules: defaultdict[Path, list[int]] = defaultdict(list)
         self.steps: list[_ScopeStep] = []
         self.members: defaultdict[Path, list[int]] = defaultdict(list)
         self.has_edges, self._strays = False, set[int]()
-        self._is_whole = not (dump.run and any(one.kernels for one in dump.run.configurations))
+        self.is_whole = not (dump.run and any(one.kernels for one in dump.run.configurations))
         keys = [side.ops[number].key for number in numbers]
         manifest = dump.manifest_of(keys[0].at.rank)
         self.weights = manifest.weights if manifest else {}
@@ -205,7 +197,7 @@ class ScopeRun:
         scopes = {one.name: one.scope for one in graph.operators if one.scope} if graph else {}
         inner: dict[str, list[int]] = {}
         for number, key in zip(numbers, keys, strict=True):
-            if key.op_type == PARAMETER or not _outputs(side, number):
+            if key.op_type == PARAMETER or not side.outputs(number):
                 continue
             is_node = self.style == "nodes" or _MINDSPORE.fullmatch(key.label) or key.label.startswith("/")
             if key.label in scopes or is_node:
@@ -226,7 +218,7 @@ class ScopeRun:
         if not joined and not any(step.name.startswith("/") and _CALL.search(step.name) for step in self.steps):
             return self
         keys = {key[:depth] for key in other.by_key for depth in range(len(key) + 1)}
-        return ScopeRun(self._side, self._dump, self.numbers, lambda path: spelling_of(path) in keys, joined)
+        return ScopeRun(self.side, self._dump, self.numbers, lambda path: spelling_of(path) in keys, joined)
 
     def _joined(self, other: ScopeRun) -> Mapping[Path, Path]:
         """Return the paths of the other side that modules of this one are named after, with underscores for dots."""
@@ -236,16 +228,6 @@ class ScopeRun:
         names = [path for path in self.modules if len(path) == 1 and "_" in path[0]]
         found = ((path, [*written[spelling_of_name(path[0])]]) for path in names)
         return {path: own[0] for path, own in found if len(own) == 1 < len(own[0]) and own[0] not in self.modules}
-
-    @cached_property
-    def states(self) -> Mapping[WeightName, int]:
-        """The weights, and what is kept beside each of them, as positions in `Side.refs`."""
-        keys = ((number, self._side.ops[number].key) for number in self.numbers)
-        places = weights_of(keys, self.graph)
-        tensors = {
-            name: self._side.ops[number].tensors.get(("output", slot)) for name, (number, slot) in places.items()
-        }
-        return {name: ref for name, ref in tensors.items() if ref is not None}
 
     @cached_property
     def by_key(self) -> Mapping[Path, list[Path]]:
@@ -260,7 +242,7 @@ class ScopeRun:
         """The modules that no two names of this side stand for."""
         names: defaultdict[Path, set[tuple[str, str | None]]] = defaultdict(set)
         for path, numbers in self.modules.items():
-            names[path].update((key.label, key.op_type) for key in (self._side.ops[number].key for number in numbers))
+            names[path].update((key.label, key.op_type) for key in (self.side.ops[number].key for number in numbers))
         return frozenset(path for paths in self.by_key.values() for path in paths if len(names[path]) <= 1)
 
     def _name_root(self, keys: Sequence[OpKey]) -> None:
@@ -289,8 +271,8 @@ class ScopeRun:
         if graph is None or not inner.keys() <= set(graph.names):
             for filed, numbers in inner.items():
                 name = _unfiled(filed)
-                op_type = self._side.ops[numbers[0]].key.op_type or ""
-                place = self._side.refs[next(iter(self._side.ops[numbers[0]].tensors.values()))].place
+                op_type = self.side.ops[numbers[0]].key.op_type or ""
+                place = self.side.refs[next(iter(self.side.ops[numbers[0]].tensors.values()))].place
                 self.steps.append(_ScopeStep(name, op_type, scope_of(name), numbers, place))
             return
         self.has_edges = True
@@ -339,10 +321,10 @@ class ScopeRun:
         if isinstance(calls, Message) or (call is None and (path in self.modules or not count or count == 1)):
             return calls
         if path in self.modules:
-            ops = (self._side.ops[number].key for number in self.modules[path])
+            ops = (self.side.ops[number].key for number in self.modules[path])
             return [one for one, key in zip(calls, ops, strict=True) if (key.at.occurrence or 0) == call]
         if call is None or call >= len(calls):
-            return Message("scope_called", {"scope": dotted(path), "side": self._side.name, "n": count or 1})
+            return Message("scope_called", {"scope": dotted(path), "side": self.side.name, "n": count or 1})
         return [calls[call]]
 
     def kind(self, path: Path) -> str:
@@ -350,20 +332,22 @@ class ScopeRun:
         if path not in self.modules:
             last = self.steps[self.members[path][-1]].scope
             return kind_of(last.last_class) if last.path == path else ""
-        inside = (ops for other, ops in self.modules.items() if other[: len(path)] == path and other != path)
-        if any(not is_weight(self._side.ops[number].key) for numbers in inside for number in numbers):
-            return "container"
-        return kind_of(self._side.ops[self.modules[path][0]].key.op_type)
+        key = self.side.ops[self.modules[path][0]].key
+        return "container" if path in self._containers else kind_of(key.op_type)
+
+    @cached_property
+    def _containers(self) -> frozenset[Path]:
+        """Paths that recorded modules are inside of."""
+        keys = {path: [self.side.ops[number].key for number in numbers] for path, numbers in self.modules.items()}
+        inner = (path for path, own in keys.items() if not all(map(is_weight, own)))
+        return frozenset(path[:depth] for path in inner for depth in range(len(path)))
 
     def calls(self, path: Path, count: int) -> list[Leaving] | Message:
         """Return what leaves each of `count` calls of a module, as far as it was dumped, or why it is not known."""
         if path in self.modules:
-            return [
-                Leaving({slot: ref for (io, slot), ref in self._side.ops[number].tensors.items() if io == "output"})
-                for number in self.modules[path]
-            ]
+            return [Leaving(self.side.outputs(number)) for number in self.modules[path]]
         members = self.members[path]
-        said: dict[str, Parameter] = {"scope": dotted(path), "side": self._side.name}
+        said: dict[str, Parameter] = {"scope": dotted(path), "side": self.side.name}
         chunks = self._chunks(path, members, count)
         if chunks is None:
             return Message("scope_calls_unknown", {**said, "n": count})
@@ -469,15 +453,20 @@ class ScopeRun:
         for number, step in enumerate(self.steps if self.has_edges else ()):
             if not step.scope.is_apart and not self._slots.get(number) and kind_of(step.op_type) != "constant":
                 for slot in self._own_slots(number):
-                    tensors = (self._side.ops[op].tensors for op in step.ops)
+                    tensors = (self.side.ops[op].tensors for op in step.ops)
                     yield tuple(own["output", slot] for own in tensors if ("output", slot) in own)
 
     def ends(self) -> Iterator[tuple[str, list[int], list[int]]]:
         """Yield by name each operator, no view, that none takes: its outputs, and those of what feeds it."""
         for number, step in enumerate(self.steps if self.has_edges else ()):
             if step.ops and not step.scope.is_apart and not self._slots.get(number) and step.op_type not in VIEW_TYPES:
-                feeds = [ref for one, _ in step.inputs for op in self.steps[one].ops for ref in self.outputs(op)]
-                yield step.name, [ref for op in step.ops for ref in self.outputs(op)], feeds
+                feeds = [
+                    ref
+                    for one, _ in step.inputs
+                    for op in self.steps[one].ops
+                    for ref in self.side.outputs(op).values()
+                ]
+                yield step.name, [ref for op in step.ops for ref in self.side.outputs(op).values()], feeds
 
     def _with_enclosed(self, members: frozenset[int], path: Path) -> frozenset[int]:
         """Add operators without a scope, or of a module around, that are fed by the module and lead nowhere else."""
@@ -505,7 +494,7 @@ class ScopeRun:
 
     def _own_slots(self, number: int) -> list[int]:
         ops = self.steps[number].ops
-        slots = sorted(slot for io, slot in self._side.ops[ops[0]].tensors if io == "output") if ops else []
+        slots = sorted(slot for io, slot in self.side.ops[ops[0]].tensors if io == "output") if ops else []
         return slots or [0]
 
     def _ends_itself(self, number: int, path: Path) -> bool:
@@ -518,7 +507,7 @@ class ScopeRun:
         first, last = members[0], members[-1]
         inside = set(members)
         own = [number for number in range(first, last + 2) if number < len(self.steps)]
-        if not self._is_whole or any(
+        if not self.is_whole or any(
             self.steps[number].scope.path is None and not self.steps[number].scope.is_apart for number in own[:-1]
         ):
             return "scope_end_unknown"
@@ -557,14 +546,10 @@ class ScopeRun:
         ports = [("output", slot) for _, slot in leaving]
         found = []
         for op in self.steps[leaving[0][0]].ops:
-            tensors = self._side.ops[op].tensors
+            tensors = self.side.ops[op].tensors
             if all(port in tensors for port in ports):
                 found.append(Leaving(dict(enumerate(tensors[port] for port in ports)), shape))
         return found
-
-    def outputs(self, op: int) -> tuple[int, ...]:
-        """Return the outputs of an operator."""
-        return _outputs(self._side, op)
 
     def before(self, path: Path) -> Path | None:
         """Return the recorded module whose call ended right before the first one of this."""
@@ -576,7 +561,7 @@ class ScopeRun:
         """Yield the outputs of operators inside of a module."""
         for number in self.members.get(path, ()):
             for op in self.steps[number].ops:
-                yield from _outputs(self._side, op)
+                yield from self.side.outputs(op).values()
 
 
 def _style(dump: Dump, keys: Sequence[OpKey]) -> str:
@@ -587,8 +572,3 @@ def _style(dump: Dump, keys: Sequence[OpKey]) -> str:
     nested = [key for key in keys if "/" in key.label and key.op_type and key.op_type != PARAMETER]
     named = [key for key in nested if (key.label.rpartition("/")[2]).rstrip("_0123456789") == (key.op_type or "")]
     return "nodes" if framework.startswith("tensorflow") and len(named) * 2 > len(nested) else "modules"
-
-
-def _outputs(side: Side, op: int) -> tuple[int, ...]:
-    tensors = side.ops[op].tensors
-    return tuple(tensors[port] for port in sorted(tensors) if port[0] == "output")

@@ -18,14 +18,14 @@ from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import printed_json, terminal_text
 from pytest_msdump.core.matching.coordinates import Place, place_of
 from pytest_msdump.core.model.record import relative_file
-from pytest_msdump.core.model.tensor import COORDINATES, Pair, TensorRef, Transform
+from pytest_msdump.core.model.tensor import COORDINATES, STRUCTURE, Pair, TensorRef, Transform
 from pytest_msdump.core.report.build import build_report
 from pytest_msdump.core.report.coverage import counts, coverage_problems, percent, sentences_on_uncompared_tensors
 from pytest_msdump.core.report.json_report import COVERAGE, MISSING, UNMATCHED
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.report.summary import header_lines
 from pytest_msdump.core.report.tables import filled, hanging, table
-from pytest_msdump.core.text import ENGLISH, Message, Phrases, say
+from pytest_msdump.core.text import ENGLISH, Message, Phrases, message_of_note, say
 
 if TYPE_CHECKING:
     from pytest_msdump.core.model.report import Report, SideInfo, UnmatchedTensor
@@ -204,7 +204,7 @@ def _pair_lines(rows: Sequence[tuple[str, str, str, str]], width: int, say: Phra
 
 def _how_text(pair: Pair, say: Phrases) -> str:
     """Which way of pairing, which rule, and what is done to make the sides meet."""
-    said = [say("same_scope", scope=pair.by) if pair.how == "scope" else pair.by or pair.how]
+    said = [say.of(message_of_note(pair.by)) if pair.how == STRUCTURE else pair.by or pair.how]
     for name in _SAID_OF_A_PAIR:
         value = _transform(pair.transform).get(name)
         if value is not None:

@@ -42,7 +42,7 @@ from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.facts.operators import PASSING_TYPES
 from pytest_msdump.core.matching.kinds import is_weight, kind_of
-from pytest_msdump.core.matching.leaving import Modules
+from pytest_msdump.core.matching.leaving import Modules, modules_of
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.report import Report, SuggestedPartner
 from pytest_msdump.core.model.tensor import OpKey, Pairing, TensorRef, Transform, Unmatched, mangle
@@ -114,7 +114,7 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
     formats = Transform(left_format=plan.suite.left_format, right_format=plan.suite.right_format)
     outputs = [pair for pair in plan.pairing.pairs if pair.left.key.io == "output"]
     paired = [(left.number(pair.left), right.number(pair.right)) for pair in outputs]
-    search = _PartnerSearch(left, right, formats, Modules("left", plan.left))
+    search = _PartnerSearch(left, right, formats, modules_of("left", plan.left))
     by_structure = search.by_structure(paired)
     taken = {*by_structure.values()}, {*by_structure}
     copies = right.copies({*(other for _, other in paired), *taken[1]})

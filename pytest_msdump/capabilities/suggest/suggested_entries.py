@@ -11,7 +11,7 @@ from pytest_msdump.capabilities.suggest.choose_partners import Fit, Suggestion, 
 from pytest_msdump.capabilities.suggest.suggest_partners import Suggested
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.escape import terminal_text
-from pytest_msdump.core.matching.leaving import Modules
+from pytest_msdump.core.matching.leaving import modules_of
 from pytest_msdump.core.matching.maps import is_template, renaming_of_template
 from pytest_msdump.core.matching.selection import MapEntry, parse_address
 from pytest_msdump.core.model.tensor import TensorRef
@@ -38,7 +38,7 @@ class SuggestedEntries:
         for ref in (*planned.left.refs, *planned.right.refs):
             types[ref.key.op.label].add(ref.key.op.op_type)
         self._shared = frozenset(name for name, kinds in types.items() if len(kinds - {None}) > 1)
-        self._modules = Modules("left", planned.left)
+        self._modules = modules_of("left", planned.left)
         labels = [{ref.key.op.label for ref in dump.refs} for dump in (planned.left, planned.right)]
         self._known = {"left": labels[0].union(self._modules.paths()), "right": labels[1]}
         self._every_call = self._pairs_every_call([one for one in found.suggestions if one.is_clear])

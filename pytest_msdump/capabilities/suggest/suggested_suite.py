@@ -17,6 +17,7 @@ from pytest_msdump.core.compare.assemble import coverage_of
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import toml_value
+from pytest_msdump.core.model.tensor import STRUCTURE
 from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.coverage import map_entry_lines
 from pytest_msdump.core.report.tables import hanging
@@ -180,9 +181,9 @@ def _table(planned: Plan, parsed: argparse.Namespace, folder: Path, *, has_entri
         if (value := getattr(parsed, f"msdump_{name}", None)) is not None:
             table[name] = dict(one.split("=", 1) for one in value) if name == "align" else value
     ways = {pair.how for pair in planned.pairing.pairs}
-    if has_entries and not ways.isdisjoint(("scope", "graph", "structure")):
+    if has_entries and STRUCTURE in ways:
         # With entries of a map, these pair only where they are asked for.
-        table["pair_by"] = ["map", "fusion", "name", "mangled", "scope", "graph", "structure"]
+        table["pair_by"] = ["map", "fusion", "name", "mangled", STRUCTURE]
     return table
 
 

@@ -17,7 +17,7 @@ from pytest_msdump.core.limits.permissions import profile_row, usual_profile
 from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule, marker_label, metric_id
 from pytest_msdump.core.model.comparison import Limit, Limits
 from pytest_msdump.core.model.spellings import KnownNames, addresses, glob_matches
-from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, OpKey, Pair, TensorKey, mangle
+from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, OpKey, Pair, TensorKey, mangle, module_of
 from pytest_msdump.core.text import ENGLISH, Message
 
 if TYPE_CHECKING:
@@ -303,14 +303,15 @@ def _drift_matches(drift: KnownDrift, at: Coordinates, names: frozenset[str]) ->
 def operator_text(left: OpKey, right: OpKey, how: str, by: str) -> str:
     """Return which operator a known drift was accepted of; of the left name without the number that exporters give.
 
-    >>> operator_text(OpKey("node_linear_1", op_type="Gemm"), OpKey("b", op_type="Linear"), "scope", "b")
-    'Gemm node_linear <-> Linear b, module b'
+    >>> operator_text(OpKey("node_linear_1", op_type="Gemm"), OpKey("b"), "structure", "same module b")
+    'Gemm node_linear <-> b, module b'
     """
     sides = [
         " ".join(filter(None, (key.op_type, name)))
         for key, name in ((left, _RUNNING_NUMBER.sub("", mangle(left.label))), (right, mangle(right.label)))
     ]
-    return " <-> ".join(sides) + (f"{_MODULE}{by}" if how == "scope" and by else "")
+    module = module_of(how, by)
+    return " <-> ".join(sides) + (f"{_MODULE}{module}" if module else "")
 
 
 def _is_another(one: str, other: str) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pytest_msdump.capabilities.structure.modules import ModuleCandidate, transform_between
-from pytest_msdump.capabilities.structure.scopes import Leaving
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.operators import VIEW_TYPES
 from pytest_msdump.core.matching.coordinates import (
@@ -18,7 +16,7 @@ from pytest_msdump.core.matching.coordinates import (
     without_occurrence,
 )
 from pytest_msdump.core.matching.explain import elsewhere, listed, place_text, slots_listed, typed_name
-from pytest_msdump.core.matching.leaving import Modules
+from pytest_msdump.core.matching.leaving import Leaving, Modules, modules_of
 from pytest_msdump.core.matching.maps import expanded_entries
 from pytest_msdump.core.matching.pairing_state import (
     FoundPair,
@@ -29,6 +27,7 @@ from pytest_msdump.core.matching.pairing_state import (
 )
 from pytest_msdump.core.matching.selection import Address, Lost, MapEntry, parse_address
 from pytest_msdump.core.matching.sides import NameIndex, Port, Side, SideOperator
+from pytest_msdump.core.matching.transforms import transform_between
 from pytest_msdump.core.model.tensor import Transform
 from pytest_msdump.core.text import Message, Parameter, in_clauses
 
@@ -74,7 +73,7 @@ def pair_by_map(state: PairingState, request: PairingRequest) -> list[Lost]:
     """Pair what the map entries name, in their order; ConfigError where two of them name one left tensor."""
     if not request.entries:
         return []
-    modules = {side: Modules(side, dump) for side, dump in zip(("left", "right"), request.dumps, strict=True)}
+    modules = {side: modules_of(side, dump) for side, dump in zip(("left", "right"), request.dumps, strict=True)}
     entries = expanded_entries(request.entries, state.left, state.right, modules)
     works = [
         _EntryWork(
@@ -289,7 +288,7 @@ def _as_viewed(
     ]
     is_view = any(side.op_with(ref).key.op_type in VIEW_TYPES for side, ref in sides)
     is_viewed = is_view or any(one.shape for one in leaving if one)
-    made = transform_between(ModuleCandidate(*pair, (), shapes[0], shapes[1], is_viewed), request.formats, {})
+    made = transform_between(shapes, request.formats, is_viewed=is_viewed)
     # Other axes are a matter of the entry's own `transpose`.
     return None if isinstance(made, Message) or made.transpose else made
 

@@ -12,12 +12,21 @@ from pytest_msdump.core import ports
 from pytest_msdump.core.errors import UnknownNameError, nearest
 from pytest_msdump.core.facts.operators import PASSING_TYPES, WRITTEN_INPUTS
 from pytest_msdump.core.matching.coordinates import Align, common_coordinates, place_of, wanted_by_selection
-from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
+from pytest_msdump.core.matching.pairing_state import FoundPair, Outputs, PairingRequest, PairingState
 from pytest_msdump.core.matching.rules import FusionRules
 from pytest_msdump.core.matching.selection import Lost, MapEntry, PairFilter, Selection
 from pytest_msdump.core.matching.sides import Side, index_side
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.tensor import UNCOUNTED, Pair, Pairing, TensorRef, Transform, Unmatched
+from pytest_msdump.core.model.tensor import (
+    BY_STRUCTURE,
+    STRUCTURE,
+    UNCOUNTED,
+    Pair,
+    Pairing,
+    TensorRef,
+    Transform,
+    Unmatched,
+)
 from pytest_msdump.core.text import Message, Parameter, in_clauses
 
 if TYPE_CHECKING:
@@ -26,7 +35,6 @@ if TYPE_CHECKING:
 # What most comparisons of two files do without, and loads much.
 _EXPLAINER = "pytest_msdump.core.matching.explain:explainer_of"
 _NAMES = "pytest_msdump.core.matching.leaving:Names"
-_OUTPUTS = "pytest_msdump.core.matching.outputs"
 
 _SINGLE_FILE = "npy-file"
 _MINDSPORE = "mindspore"
@@ -40,15 +48,13 @@ def pair_two_files(state: PairingState, request: PairingRequest) -> None:
         state.add(FoundPair(0, 0, "file", "two files", request.formats))
 
 
-# Ways that no suite with map entries has unless it asks for them, so that it compares what it compared before.
-_WITHOUT_MAP = frozenset({"scope", "graph", "structure"})
 # Two single files are paired whatever is said.
 _ALWAYS = "file"
 
 
 def ways_named(names: Iterable[str], *, where: str) -> tuple[str, ...]:
     """Return ways of pairing in their order; UnknownNameError, beginning with `where`, for one that there is not."""
-    wanted = set(names)
+    wanted = {STRUCTURE if name in BY_STRUCTURE else name for name in names}
     allowed = [name for name in ports.rows("WAYS") if name != _ALWAYS]
     for name in sorted(wanted):
         if name not in allowed:
@@ -94,7 +100,8 @@ def pair_dumps(
     )
     asked_for, known = ways, ports.rows("WAYS")
     if ways is None:
-        ways = [name for name in known if name not in _WITHOUT_MAP or not entries]
+        # A suite with map entries compares what it compared before, unless it asks for more.
+        ways = [name for name in known if name != STRUCTURE or not entries]
     lost: list[Lost] = []
     idle = {"map" if not entries else "", "fusion" if rules is None else ""}
     for name, target in known.items():
@@ -102,25 +109,24 @@ def pair_dumps(
         is_done = name in idle or (request.are_files and state.pairs)
         if name == _ALWAYS or (name in ways and not is_done):
             lost += ports.load(target)(state, request) or ()
-    follows_structure = asked_for is None or not _WITHOUT_MAP.isdisjoint(ways)
-    outputs = (
-        [] if request.are_files else ports.load(f"{_OUTPUTS}:pair_outputs")(state, request, pairs=follows_structure)
-    )
+    by_structure = STRUCTURE in ways
+    outputs = Outputs()
+    for pair_outputs in () if request.are_files else ports.bound("own_outputs"):
+        outputs = pair_outputs(state, request, pairs=asked_for is None or by_structure)
     explainer: Explainer | None = None
     if lost or any(next(state.unpaired(side), None) is not None for side in (ours, theirs)):
         # Elsewhere what counts in coverage stays as it was.
-        passing = (PASSING_TYPES if "scope" in ways else frozenset()).union(exclude_types)
-        explainer = ports.load(_EXPLAINER)(state, request, lost, passing, by_scope="scope" in ways)
+        passing = (PASSING_TYPES if by_structure else frozenset()).union(exclude_types)
+        explainer = ports.load(_EXPLAINER)(state, request, lost, passing, by_scope=by_structure)
     is_narrowed = bool(selection.select or selection.deselect)
     pair_filter = PairFilter(selection, ports.load(_NAMES)(left, right) if is_narrowed else None)
     pairing = _selected(state, request, explainer, selection, pair_filter)
     if request.are_files:
         return pairing
-    notes = ports.load(f"{_OUTPUTS}:goes_on")(state, request) if follows_structure else ()
-    lost_refs = ((one.name, theirs.refs[one.ref]) for one in outputs)
+    lost_refs = ((name, theirs.refs[ref]) for name, ref in outputs.lost)
     return replace(
         pairing,
-        notes=(*pairing.notes, *notes),
+        notes=(*pairing.notes, *outputs.notes),
         lost_outputs=tuple(one for one in lost_refs if pair_filter.takes_ref(one[1])),
     )
 

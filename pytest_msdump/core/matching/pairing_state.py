@@ -43,6 +43,13 @@ class FoundPair(NamedTuple):
     transform: Transform
 
 
+class Outputs(NamedTuple):
+    """What stage ``own_outputs`` says: the right's that are not compared, by name and number, and notes."""
+
+    lost: Sequence[tuple[str, int]] = ()
+    notes: tuple[str, ...] = ()
+
+
 class _PartnerPlaces:
     """At which places of the other side the tensors (or operators) of one side have partners."""
 

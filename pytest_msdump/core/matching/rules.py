@@ -321,7 +321,7 @@ def next_entry(pairing: Pairing, left_dump: Dump) -> tuple[()] | tuple[str, str]
         f"{key.op.label}@{key.op.at.occurrence}:{key.io}:{key.slot}" if key.op.at.occurrence else key.address
         for key in (ref.key for ref in pair)
     )
-    module = ports.load("pytest_msdump.core.matching.leaving:Modules")("left", left_dump).in_entry(*pair)
+    module = ports.load("pytest_msdump.core.matching.leaving:modules_of")("left", left_dump).in_entry(*pair)
     return (left, right) if module is None else (module, right.removesuffix(":output:0"))
 
 

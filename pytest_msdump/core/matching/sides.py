@@ -122,6 +122,10 @@ class Side:
             return op.tensors
         return {port: ref for port, ref in op.tensors.items() if port[0] in self.directions}
 
+    def outputs(self, op: int) -> dict[int, int]:
+        """Return the outputs of an operator, by slot."""
+        return {slot: ref for (io, slot), ref in sorted(self.ops[op].tensors.items()) if io == "output"}
+
     @cached_property
     def _is_all_selected(self) -> bool:
         return {ref.key.io for ref in self.refs} <= self.directions

@@ -388,14 +388,32 @@ class Transform:
     left_logical_format: str | None = None
 
 
+# The way of pairing by structure, with what older results and suites call it.
+STRUCTURE = "structure"
+BY_STRUCTURE = frozenset({STRUCTURE, "scope", "graph"})
+# The sentence `same_scope`.
+_MODULE = "same module "
+
+
+def module_of(how: str, by: str) -> str:
+    """Return the path of the module that both sides of a pair are; empty where that is not what paired them.
+
+    >>> module_of("structure", "same module layer0.act"), module_of("scope", "layer0.act"), module_of("fused", "x")
+    ('layer0.act', 'layer0.act', '')
+    """
+    if how == STRUCTURE:
+        return by[len(_MODULE) :] if by.startswith(_MODULE) else ""
+    return by if how == "scope" else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """One tensor of the run under test and its reference.
 
-    `how` is ``"mapped"``, ``"fused"``, ``"name"``, ``"mangled"``, ``"scope"``, ``"graph"`` or ``"file"``; `by` says
-    which rule, e.g. ``"msdump.toml [[msdump.map]] #3"``, or the path of the module. `order` is the 0-based place of the
-    left operator among all left operators. `note` is shown with the verdict, e.g. that a side has this tensor several
-    times.
+    `how` is ``"mapped"``, ``"fused"``, ``"name"``, ``"mangled"``, ``"structure"`` or ``"file"``; `by` says which rule,
+    e.g. ``"msdump.toml [[msdump.map]] #3"``, or what spoke for it, e.g. ``"same module act"``. `order` is the 0-based
+    place of the left operator among all left operators. `note` is shown with the verdict, e.g. that a side has this
+    tensor several times.
     `uncompared` counts the further occurrences of this tensor that met no partner, left and right, though they are
     selected. `terms` are the left and the right tensors that a gradient is the sum of, see `comparison.noise_floor`.
     `golden` and `third` are the right tensor in these dumps, see `comparison.three_way`.

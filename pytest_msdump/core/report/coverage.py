@@ -12,6 +12,7 @@ from pytest_msdump.core.escape import terminal_text, toml_value
 from pytest_msdump.core.model.comparison import OUTCOMES
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import LEAST_COVERAGE, Report, SideInfo, Uncompared, UnmatchedTensor
+from pytest_msdump.core.model.tensor import BY_STRUCTURE
 from pytest_msdump.core.report.tables import hanging, labelled, table
 from pytest_msdump.core.text import ENGLISH, Phrases
 
@@ -131,9 +132,6 @@ def _bit_equal(record: Record) -> bool:
 _SHOWN_REASONS = 8
 _SHOWN_TENSORS = 5
 
-# Ways of pairing that entries switch off.
-_WITHOUT_ENTRIES = ("scope", "graph", "structure")
-
 
 def coverage_text(report: Report, *, width: int = 80, say: Phrases = ENGLISH) -> str:
     """Return the match report: problems, counts, reasons and nearest names; the report needs no records."""
@@ -210,7 +208,7 @@ def next_step_lines(report: Report, *, width: int = 80, say: Phrases = ENGLISH) 
     if not report.coverage.next_entry:
         return lines if problems else []
     lines += [say("next_entry"), *_entry_to_type(*report.coverage.next_entry)]
-    if any(record.how in _WITHOUT_ENTRIES for record in report.records):
+    if any(record.how in BY_STRUCTURE for record in report.records):
         ways = [way for way in ports.rows("WAYS") if way != "file"]
         lines += [*hanging(say("keep_scopes"), width), f"    pair_by = {toml_value(ways)}"]
     return lines

@@ -11,7 +11,7 @@ from pytest_msdump.core.model.comparison import Finding, Nonfinite, Scalar
 from pytest_msdump.core.model.describe import beside, distinct_texts, index_text, number
 from pytest_msdump.core.model.dump import KernelArguments
 from pytest_msdump.core.model.record import Check, Record, ReportedTensor
-from pytest_msdump.core.model.tensor import COORDINATES, SourceFrame, mangle
+from pytest_msdump.core.model.tensor import COORDINATES, STRUCTURE, SourceFrame, mangle
 from pytest_msdump.core.report.base import summarisers
 from pytest_msdump.core.report.tables import (
     columns,
@@ -23,7 +23,7 @@ from pytest_msdump.core.report.tables import (
     statistics_table,
     table,
 )
-from pytest_msdump.core.text import ENGLISH, Phrases, encode, plain
+from pytest_msdump.core.text import ENGLISH, Phrases, encode, message_of_note, plain
 
 # From here on there is room for metric ids; below, their short forms stand, which can be typed as well.
 _WIDE = 100
@@ -462,7 +462,7 @@ def _paired(record: Record, say: Phrases) -> str:
         return ""
     if how in _WITHOUT_RULE or (how in _HOW and not record.by):
         return say("paired", by=say(_HOW[how], name=mangle(record.left.key.op.label), scope=record.by))
-    return say("paired", by=record.by or how)
+    return say("paired", by=say.of(message_of_note(record.by)) if how == STRUCTURE else record.by or how)
 
 
 def _made_by(record: Record, say: Phrases) -> Iterator[str]:

@@ -275,6 +275,8 @@ _COUNT = re.compile(r"0|[1-9][0-9]{0,17}")
 _OF_NOTES = (
     *("note_", "perturbed_run", "flat_steps", "given_", "batch_norm_folded", "shards_joined", "ranks_absent"),
     *("weights_of_one_step", "weights_saved_", "random_operators", "goes_on"),
+    # What spoke for a pair by structure.
+    *("same_scope", "same_graph", "own_outputs"),
 )
 # Codes that a field may name: how its number is said with its noun.
 # What a parameter may say that has a word in each language.

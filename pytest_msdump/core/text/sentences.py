@@ -130,7 +130,7 @@ do_map | what to do: give both sides the same operator names, or name the pairs 
 do_suggest | msdump match --suggest finds partners by structure, names and values, and writes the entries | msdump match --suggest 可按结构、名称和数值查找配对，并写出这些条目
 partners | partners: {how} | 可能的配对：{how}
 next_entry | the next entry to write: | 下一条可写：
-keep_scopes | and in [msdump], since map entries turn off pairing by scope: | 并在 [msdump] 中写明，因为有映射条目时不再按作用域配对：
+keep_scopes | and in [msdump], since map entries turn off pairing by structure: | 并在 [msdump] 中写明，因为有映射条目时不再按结构配对：
 the_left_operator | the left operator | 左侧算子
 the_right_operator | the right operator | 右侧算子
 more_tensors | and {n} more tensors; results.json has them all | 另有 {n} 个张量，全部见 results.json

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from matching.made import dump
 
 from pytest_msdump.core.matching import pair_dumps
-from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.matching.pairer import ways_named
+from pytest_msdump.core.model.dump import Dump, DumpConfiguration, RunFacts
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 
 # Name and number of elements of what each hook saved, in the order in which they ran.
@@ -272,3 +274,24 @@ def test_most_of_networks_of_known_words_pairs(times: bool) -> None:
         ours = [(f"m.enc.{name}", size) for name, size in written(inside, count, choice)]
         paired, whole = paired + len(met(ours, theirs, times=times)), whole + len(ours)
     assert paired >= 0.75 * whole
+
+
+INSIDE = {"wq": 8, "wo": 8, "act": 24}
+
+
+def test_blocks_of_one_path_that_are_counted_from_0_and_from_1_meet_in_order() -> None:
+    ours = blocks("block.{}.{}", range(3), INSIDE)
+    theirs = blocks("module.block.{}.{}", range(1, 4), INSIDE)
+    assert met(ours, theirs) == {one: other for (one, _), (other, _) in zip(ours, theirs, strict=True)}
+
+
+def test_a_dump_of_some_operators_keeps_the_paths_of_its_blocks() -> None:
+    some, every = blocks("block.{}.{}", (2, 3), INSIDE), blocks("module.block.{}.{}", range(6), INSIDE)
+    asked = RunFacts("2.10.0", "CPU", (DumpConfiguration("data_dump.json", 0, kernels=("MatMul",)),))
+    pairing = pair_dumps(replace(folder(some), run=asked), folder(every))
+    assert {pair.by for pair in pairing.pairs} == {f"same module {name}" for name, _ in some}
+    assert not pair_dumps(folder(some), folder(every)).pairs
+
+
+def test_older_names_of_the_way_mean_it() -> None:
+    assert ways_named(["graph", "name", "scope"], where="pair_by") == ("name", "structure")

@@ -52,7 +52,7 @@ def by_scope(pairing: Pairing) -> set[tuple[str, str]]:
     return {
         (pair.left.key.op.label, pair.right.key.op.label + ("'" * (pair.right.key.op.at.occurrence or 0)))
         for pair in pairing.pairs
-        if pair.how == "scope"
+        if pair.how == "structure"
     }
 
 

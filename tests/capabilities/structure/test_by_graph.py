@@ -87,7 +87,11 @@ def met(left: Sequence[Layer], right: Sequence[Layer]) -> dict[str, str]:
 
 
 def names(pairing: Pairing) -> dict[str, str]:
-    return {pair.left.key.op.label[1:]: pair.right.key.op.label[1:] for pair in pairing.pairs if pair.how == "graph"}
+    return {
+        pair.left.key.op.label[1:]: pair.right.key.op.label[1:]
+        for pair in pairing.pairs
+        if pair.by == "same place in the graph"
+    }
 
 
 def same(*layers: str) -> dict[str, str]:
@@ -132,9 +136,11 @@ def test_pairs_by_name_tell_equal_layers_apart() -> None:
     layers += [Layer(f"act_{name}", "ReLU", [name]) for name in "qkv"]
     left = recording([replace(layer, name=layer.name.replace("act_", "a")) for layer in layers])
     pairing = pair_dumps(left, recording(layers))
-    assert {(pair.left.key.op.label, pair.right.key.op.label) for pair in pairing.pairs if pair.how == "graph"} == {
-        (f"a{name}", f"act_{name}") for name in "qkv"
-    }
+    assert {
+        (pair.left.key.op.label, pair.right.key.op.label)
+        for pair in pairing.pairs
+        if pair.by == "same place in the graph"
+    } == {(f"a{name}", f"act_{name}") for name in "qkv"}
 
 
 def test_modules_pair_by_what_is_inside_of_them() -> None:

@@ -97,7 +97,7 @@ def test_of_several_tensors_that_reach_an_optimizer_none_is_the_gradient() -> No
 @pytest.mark.parametrize("name", ["loss", "criterion", "loss_fn"])
 def test_the_loss_of_a_training_cell_is_the_loss_of_a_loop(name: str) -> None:
     left = dump(run_tensor("Default/network-WithLossCell/_loss_fn-CrossEntropyLoss/Add-op1"))
-    assert [how for _, _, how in addresses(pair_dumps(left, dump(tensor(name))))] == ["scope"]
+    assert [how for _, _, how in addresses(pair_dumps(left, dump(tensor(name))))] == ["structure"]
 
 
 @pytest.mark.parametrize("last", [None, "Mul", "Reshape"])

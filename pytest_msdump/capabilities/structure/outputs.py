@@ -9,24 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pytest_msdump.capabilities.structure.modules import ModuleCandidate, transform_between
+from pytest_msdump.capabilities.structure.addresses import runs_of
 from pytest_msdump.capabilities.structure.scopes import ScopeRun, spelling_of
 from pytest_msdump.core.matching.coordinates import compatible
-from pytest_msdump.core.matching.leaving import runs_of
-from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
+from pytest_msdump.core.matching.pairing_state import FoundPair, Outputs, PairingRequest, PairingState
 from pytest_msdump.core.matching.sides import Side
+from pytest_msdump.core.matching.transforms import transform_between
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.tensor import Transform
+from pytest_msdump.core.model.tensor import STRUCTURE, Transform
 from pytest_msdump.core.text import Message, say
 
 _MAPPED = "mapped"
-
-
-class LostOutput(NamedTuple):
-    """An output of the right's model that was not compared: its name, if it has one, and its position in the side."""
-
-    name: str
-    ref: int
 
 
 class _Output(NamedTuple):
@@ -52,14 +45,21 @@ class _Match(NamedTuple):
     transform: Transform
 
 
-def pair_outputs(state: PairingState, request: PairingRequest, *, pairs: bool = True) -> list[LostOutput]:
+def pair_outputs(state: PairingState, request: PairingRequest, *, pairs: bool) -> Outputs:
     """Pair the model's own outputs that are not compared yet; return those of the right that stay so."""
-    left_dump, right_dump = request.dumps
     if any("output" not in side.directions for side in (state.left, state.right)):
-        return []
-    if not (_may_say(left_dump) and _may_say(right_dump)) or next(state.unpaired(state.right), None) is None:
-        return []
-    lost: dict[int, LostOutput] = {}
+        return Outputs()
+    lost: Sequence[tuple[str, int]] = ()
+    are_known = all(map(_may_say, request.dumps))
+    if are_known and next(state.unpaired(state.right), None) is not None:
+        lost = _pair_known(state, request, pairs=pairs)
+    goes_on = pairs and not _may_say(request.dumps[1]) and request.dumps[0].compiled_graphs
+    return Outputs(lost, tuple(_going_on(state, request)) if goes_on else ())
+
+
+def _pair_known(state: PairingState, request: PairingRequest, *, pairs: bool) -> Sequence[tuple[str, int]]:
+    lost: dict[int, str] = {}
+    left_dump, right_dump = request.dumps
     lefts, rights = runs_of(state.left, left_dump), runs_of(state.right, right_dump)
     for at, theirs in rights.items():
         right = _outputs_of(state.right, right_dump, theirs)
@@ -73,17 +73,14 @@ def pair_outputs(state: PairingState, request: PairingRequest, *, pairs: bool = 
             if pairs and not isinstance(matches, Message):
                 _pair(state, matches)
             if right.in_order and left.is_all:
-                lost |= {one.ref: one for one in _lost(state, right, matches)}
-    return [one for one in lost.values() if not state.is_paired("right", one.ref)]
+                lost |= _lost(state, right, matches)
+    return [(name, ref) for ref, name in lost.items() if not state.is_paired("right", ref)]
 
 
-def goes_on(state: PairingState, request: PairingRequest) -> Iterator[str]:
+def _going_on(state: PairingState, request: PairingRequest) -> Iterator[str]:
     """Yield what to say where the left's model computes more from the last that a right without a graph has."""
-    left_dump, right_dump = request.dumps
-    if _may_say(right_dump) or not left_dump.compiled_graphs or "output" not in state.left.directions:
-        return
     partners = {pair.left: state.right.refs[pair.right].key.op.label for pair in state.pairs}
-    for run in runs_of(state.left, left_dump).values():
+    for run in runs_of(state.left, request.dumps[0]).values():
         for name, refs, sources in run.ends():
             compared = [partners[ref] for ref in sources if ref in partners]
             if compared and not any(ref in partners for ref in refs):
@@ -150,7 +147,7 @@ def _matches(state: PairingState, request: PairingRequest, left: _Outputs, right
         return Message("outputs_of_other_names", {"ours": names[0], "theirs": names[1]})
     found: list[_Match] = []
     for one, other, own, its in zip(ours, theirs, *shapes, strict=True):
-        transform = transform_between(ModuleCandidate(0, 0, (), own, its, is_viewed=False), request.formats, {})
+        transform = transform_between((own, its), request.formats)
         if isinstance(transform, Message):
             return Message("outputs_of_other_shapes", {"left": own or (), "right": its or ()})
         found.append(_Match(one, other, transform))
@@ -178,10 +175,10 @@ def _pair(state: PairingState, matches: Sequence[_Match]) -> None:
     for one, other, transform in matches:
         for ours, theirs in zip(one.refs, other.refs, strict=False):
             if not state.is_paired("right", theirs) and ours not in mapped:
-                state.add(FoundPair(ours, theirs, "scope", say(Message("own_outputs")), transform))
+                state.add(FoundPair(ours, theirs, STRUCTURE, say(Message("own_outputs")), transform))
 
 
-def _lost(state: PairingState, right: _Outputs, matches: list[_Match] | Message) -> Iterator[LostOutput]:
+def _lost(state: PairingState, right: _Outputs, matches: list[_Match] | Message) -> Iterator[tuple[int, str]]:
     """Yield outputs of the right that are not compared; not those whose partner a map entry pairs otherwise."""
     mapped = {pair.left for pair in state.pairs if pair.how == _MAPPED}
     chosen = (
@@ -193,4 +190,4 @@ def _lost(state: PairingState, right: _Outputs, matches: list[_Match] | Message)
         for ref in one.refs:
             if isinstance(matches, Message):
                 state.withheld["right", ref] = matches
-            yield LostOutput(one.name, ref)
+            yield ref, one.name
