@@ -181,7 +181,7 @@ class _RunComparison:
     def _difference(self, record: Record, constant: Mapping[str, None]) -> Difference:
         """Return what is said of a tensor, whose place is that among tensors with other coordinates."""
         problem, reason, runs = _seed_problem(self._seeds), record.role_why, tuple(self._runs[record.left.key])
-        tensor = replace(record.left, at=record.left.at._replace(**constant))
+        tensor = record.left._replace(at=record.left.at._replace(**constant))
         is_random = bool(_RANDOM.fullmatch((tensor.op_type or "").rpartition(".")[2]))
         if is_random:
             why: Message | RoleReason = (

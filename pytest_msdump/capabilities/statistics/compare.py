@@ -128,8 +128,8 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, ...]) -
     record = record_of(pair, verdict, limits, specs=specs, roots=roots)
     return replace(
         record,
-        left=replace(record.left, row=_row(both.left)),
-        right=replace(record.right, row=_row(both.right)),
+        left=record.left._replace(row=_row(both.left)),
+        right=record.right._replace(row=_row(both.right)),
         checks=checks,
         statistics=replace(comparison, left=_numbers(both.left), right=_numbers(both.right), note=both.note),
     )

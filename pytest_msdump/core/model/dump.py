@@ -65,8 +65,7 @@ def joined_spelling(name: str) -> str | None:
     return file_spelling(_RUN.sub("_", name))
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """The source of an input: output `slot` of the operator `producer`, or a weight or network input of that name.
 
     `occurrence` says which call of the producer it was; ``None`` for the one in the same pass of a loop, or its only
@@ -137,8 +136,7 @@ class Operator:
     returns_inner: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorGraph:
+class OperatorGraph(NamedTuple):
     """All operators of a compiled model, in the order of its file, each name once; or the calls of a recorded model.
 
     The file's order is the order of execution. `source` is its name as messages show it; `notes` are sentences for the
@@ -421,8 +419,7 @@ class DumpConfiguration:
         return listed(self.kernels, 3)
 
 
-@dataclass(frozen=True, slots=True)
-class RunFacts:
+class RunFacts(NamedTuple):
     """What files beside a dump say of its run, ``None`` where unknown; ranks may have configurations of their own."""
 
     version: str | None = None
