@@ -74,7 +74,7 @@ class Step(NamedTuple):
 @cache
 def capabilities() -> tuple[Capability, ...]:
     """Return all capabilities, each after those that it needs, otherwise by name."""
-    rows = {name: registry.literal_rows(module) for name, module in registry.folders_with(GROUP, _ROWS)}
+    rows = dict(registry.rows_in_folders(GROUP, _ROWS))
     rows |= {point.name: vars(point.load()) for point in registry.entry_points_of(GROUP)}
     return tuple(Capability(name, rows[name]) for name in ordered(rows))
 
