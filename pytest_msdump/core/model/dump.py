@@ -469,20 +469,22 @@ def placed_by_time(refs: Iterable[TensorRef], partial: PartialRun | None = None)
     places of the first run.
     """
     since = partial.since if partial else {}
-    placed: list[TensorRef] = []
+    parameters: list[TensorRef] = []
     runs: dict[tuple[Any, ...], dict[tuple[str, str], list[TensorRef]]] = {}
     for ref in refs:
         op = ref.key.op
         if op.op_type == PARAMETER:
-            placed.append(placed_at(ref, None))
+            parameters.append(placed_at(ref, None))
         else:
             operators = runs.setdefault(_run_key(op.at), {})
             operators.setdefault((op.name, op.op_type or ""), []).append(ref)
-    for operators in runs.values():
+    placed: list[TensorRef] = []
+    for _, operators in sorted(runs.items()):
         times = sorted((_earliest(group, since), operator) for operator, group in operators.items())
         for place, (_, operator) in enumerate(times):
-            placed += [placed_at(ref, place) for ref in operators[operator]]
-    return in_order(placed)
+            group = [placed_at(ref, place) for ref in operators[operator]]
+            placed += group if len(group) == 1 else in_order(group)
+    return in_order((*placed, *parameters)) if parameters else tuple(placed)
 
 
 def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None) -> TensorRef:
