@@ -7,8 +7,8 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.escape import csv_line, terminal_text
@@ -59,8 +59,7 @@ def add_quiet(group: argparse._ArgumentGroup | argparse.ArgumentParser, *flags: 
     group.add_argument(*flags, "--quiet", action="store_true", help="show no progress")
 
 
-@dataclass(frozen=True)
-class TableFile:
+class TableFile(NamedTuple):
     """Where a table goes, and in which of the two forms."""
 
     path: Path

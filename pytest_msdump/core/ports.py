@@ -17,7 +17,6 @@ that stands before it in the help. ``core/hooks.py`` has the core's own rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -47,8 +46,7 @@ class BrokenCapabilityError(ConfigError):
     """Capabilities that need each other in a circle, one that needs what is not there, or a row that two have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Capability:
+class Capability(NamedTuple):
     """One capability: its name and the rows of its ``hooks.py``, by kind."""
 
     name: str
@@ -76,7 +74,7 @@ class Step(NamedTuple):
 @cache
 def capabilities() -> tuple[Capability, ...]:
     """Return all capabilities, each after those that it needs, otherwise by name."""
-    rows = {name: registry.literal_rows(module) for name, module in registry.folders_with(GROUP, _ROWS)}
+    rows = dict(registry.rows_in_folders(GROUP, _ROWS))
     rows |= {point.name: vars(point.load()) for point in registry.entry_points_of(GROUP)}
     return tuple(Capability(name, rows[name]) for name in ordered(rows))
 

@@ -16,6 +16,7 @@ from pytest_msdump.capabilities.cache.cache import stamp
 from pytest_msdump.capabilities.causes.growth import drift_of
 from pytest_msdump.capabilities.cluster.cluster import compare_batch, job_of
 from pytest_msdump.capabilities.statistics.reader import READER
+from pytest_msdump.capabilities.statistics.tensor_statistics import statistics_of
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.comparing import compare_pair, comparer_of
 from pytest_msdump.core.compare.opening import ArrayView
@@ -26,7 +27,6 @@ from pytest_msdump.core.model.tensor import Statistics, TensorSpec
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.record import DumpWriter
 
 RUNS = ("golden", "third")

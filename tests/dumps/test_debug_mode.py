@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from pytest_msdump.capabilities.debug_mode.reader import DebugModeReader
+from pytest_msdump.capabilities.statistics.tensor_statistics import statistics_of
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import ArrayView, index
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
-from pytest_msdump.metrics.statistics import statistics_of
 
 DATA = Path(__file__).parent.parent / "data" / "debug_mode"
 # The live lane has no such PyTorch: it would need the libraries of CUDA, 5 GB.

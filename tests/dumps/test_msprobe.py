@@ -13,13 +13,13 @@ import pytest
 from dumps.reading import elements
 
 from pytest_msdump.capabilities.msprobe.reader import parse_call, parse_file
+from pytest_msdump.capabilities.statistics.tensor_statistics import statistics_of
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.dumps.npy import open_npy
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.core.report.json_report import read_json
-from pytest_msdump.metrics.statistics import statistics_of
 
 DATA = Path(__file__).parent.parent / "data" / "msprobe"
 VALUES = np.load(DATA / "values.npz")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,3 +80,15 @@ def test_steps_are_listed_in_order_and_loaded_when_bound(folder: Path) -> None:
     assert [function.__name__ for function in ports.bound("judged", ("", "failing"))] == ["loads", "dumps"]
     with pytest.raises(ModuleNotFoundError, match="not"):
         ports.bound("indexed")
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(Path(registry.__file__).parents[1].glob("capabilities/*/hooks.py")),
+    ids=lambda path: path.parent.name,
+)
+def test_rows_are_literals_so_that_reading_them_runs_nothing(path: Path) -> None:
+    _, *rows = ast.parse(path.read_text("utf-8")).body
+    for row in rows:
+        assert isinstance(row, ast.Assign), ast.unparse(row)
+        ast.literal_eval(row.value)

@@ -45,7 +45,7 @@ def test_notes_parts_and_worse_verdicts_are_taken(after):
         (BEFORE, replace(BEFORE, parts={}), "changed owners"),
         (BEFORE, replace(BEFORE, parts={"owners": 2}), "changed owners"),
         (BEFORE, replace(BEFORE, checks=(Check("max_absolute_error", 1, 2, "fail", "x", "ok"),)), "changed checks"),
-        (BEFORE, replace(BEFORE, right=replace(SIDE, file="other.npy")), "changed right"),
+        (BEFORE, replace(BEFORE, right=SIDE._replace(file="other.npy")), "changed right"),
     ],
 )
 def test_whatever_clears_is_refused_by_name(before, after, said):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -107,7 +106,7 @@ def test_every_array_is_what_a_loop_over_the_elements_gives(shape):
 def test_edges(left, right, parts):
     found = spread(View(left), View(right))
     assert (found is None) == (not parts)
-    drawn = {} if found is None else asdict(found)
+    drawn = {} if found is None else found._asdict()
     assert {name for name, part in drawn.items() if part} == parts
     json.dumps(drawn, allow_nan=False)
 

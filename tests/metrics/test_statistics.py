@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from pytest_msdump.capabilities.statistics import tensor_statistics as statistics
+from pytest_msdump.capabilities.statistics.tensor_statistics import quick_digest, statistics_of
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.errors import UnknownNameError
 from pytest_msdump.core.facts.metrics import STATISTICS
-from pytest_msdump.metrics import statistics
-from pytest_msdump.metrics.statistics import quick_digest, statistics_of
 
 ARRAYS = st.sampled_from(["<f2", "<f4", "<f8", "i1", "<i8", "<u8", "u1", "?", ">f4"]).flatmap(
     lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5))

@@ -10,8 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from two_dumps import planned
 
-from pytest_msdump.capabilities.replay.forcing import ForcedPlace, Forcing, Marks, in_order_of, judge, precision
-from pytest_msdump.core.facts.profiles import EXP_FAMILY
+from pytest_msdump.capabilities.replay.forcing import (
+    EXP_FAMILY,
+    ForcedPlace,
+    Forcing,
+    Marks,
+    in_order_of,
+    judge,
+    precision,
+)
 from pytest_msdump.record import DumpWriter
 
 EXACT = np.random.default_rng(3).normal(size=(40, 50))

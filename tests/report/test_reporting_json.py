@@ -67,7 +67,7 @@ def test_nan_outside_a_string_is_never_written(tmp_path):
 def test_a_file_name_that_is_no_utf8_can_be_written_and_read(tmp_path):
     name = b"caf\xe9.npy".decode("utf-8", errors="surrogateescape")
     record = samples.drifted()
-    values = read_json(write_json(a_report([replace(record, left=replace(record.left, file=name))]), tmp_path))
+    values = read_json(write_json(a_report([replace(record, left=record.left._replace(file=name))]), tmp_path))
     assert values["tensors"][0]["left"]["file"] == name
 
 

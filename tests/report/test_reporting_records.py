@@ -239,7 +239,7 @@ def full():
     )
     more = {"logical_shape": (2, 3), "device_address": 7, "overflows": ("O",), "row": 9}
     frame = SourceFrame("net.py", 3, "x = f(x)")
-    left, right = (replace(side, source=frame, **more) for side in (record.left, record.right))
+    left, right = (side._replace(source=frame, **more) for side in (record.left, record.right))
     return replace(record, left=left, right=right, golden="g.npy", third="t.npy")
 
 

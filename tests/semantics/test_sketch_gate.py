@@ -14,10 +14,10 @@ from semantics.gate import Answer, ask
 
 from pytest_msdump.capabilities.record.writer import DumpWriter
 from pytest_msdump.capabilities.statistics.count_sketch import CountSketch
+from pytest_msdump.capabilities.statistics.tensor_statistics import quick_digest
 from pytest_msdump.cli import main
 from pytest_msdump.core.limits.limits_file import LimitsFile, Perturbed, ReferenceFacts, TensorLimits, limits_text
 from pytest_msdump.core.report.json_report import read_json
-from pytest_msdump.metrics.statistics import quick_digest
 
 RANDOM = np.random.default_rng(20261123)
 RIGHT = RANDOM.standard_normal((16, 25, 50)).astype("f4")

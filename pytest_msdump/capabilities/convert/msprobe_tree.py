@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.capabilities.msprobe.reader import parse_call
+from pytest_msdump.capabilities.statistics.tensor_statistics import statistics_of
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.dumps.array_writer import write_view
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.model.dump import PARAMETER, Dump
 from pytest_msdump.core.model.tensor import OpKey, TensorRef
 from pytest_msdump.core.storage.files import in_utf8, make_folder, write_file
-from pytest_msdump.metrics.statistics import statistics_of
 
 _STATISTICS = {"Max": "maximum", "Min": "minimum", "Mean": "mean", "Norm": "l2_norm", "md5": "crc32"}
 _GRADIENTS = {"/grad_output": "input", "/grad_input": "output"}

@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 
 from pytest_msdump.capabilities.diagnosis.claim import Array, FactorClaim, Sides, inner
+from pytest_msdump.capabilities.statistics.tensor_statistics import order_free_sums
 from pytest_msdump.core.dtypes.decode import to_double
 from pytest_msdump.core.model.record import Diagnosis
 from pytest_msdump.core.text import Message, Parameter
-from pytest_msdump.metrics.statistics import order_free_sums
 
 # With fewer values than these, two tensors may hold the same ones by chance.
 _FEWEST_VALUES = 16

@@ -96,7 +96,7 @@ def _graph(model: Mapping[str, Any], source: str) -> OperatorGraph:
         graph.setdefault("op", [])
     graph = model_graph(model, source=source)
     entries = {op["name"]: op for part in model["graph"] for op in reversed(part["op"])}
-    return replace(graph, operators=tuple(_described(op, entries.get(op.name, {})) for op in graph.operators))
+    return graph._replace(operators=tuple(_described(op, entries.get(op.name, {})) for op in graph.operators))
 
 
 def _described(operator: Operator, entry: Mapping[str, Any]) -> Operator:
@@ -212,7 +212,7 @@ def read_graph(path: Path) -> OperatorGraph:
     data = read_user_file(path, _MAX_BYTES, want="give a graph that MindSpore or GE wrote")
     name = path.name
     graph = _parsed(data, name)
-    return replace(graph, is_final=GRAPH_NAME.fullmatch(name) is not None or _BUILT.fullmatch(name) is not None)
+    return graph._replace(is_final=GRAPH_NAME.fullmatch(name) is not None or _BUILT.fullmatch(name) is not None)
 
 
 def _parsed(data: bytes, name: str) -> OperatorGraph:

@@ -16,6 +16,7 @@ from pytest_msdump.capabilities.graphs.operators import PlacedOperator, kernel_a
 from pytest_msdump.capabilities.overflow.contents import Contents, Histogram, contents, histogram
 from pytest_msdump.capabilities.overflow.opdebug import OverflowFile, read_overflow_file
 from pytest_msdump.capabilities.statistics.reader import StatisticTables, read_statistics
+from pytest_msdump.capabilities.statistics.tensor_statistics import statistics_of
 from pytest_msdump.core.compare.opening import index, open_logical
 from pytest_msdump.core.dumps.file_names import parse_opdebug
 from pytest_msdump.core.dumps.npy import parse_header
@@ -23,7 +24,6 @@ from pytest_msdump.core.errors import DumpNotFoundError, MsdumpError, TensorFile
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.model.dump import Dump, KernelArguments, OperatorGraph
 from pytest_msdump.core.storage.files import open_regular
-from pytest_msdump.metrics.statistics import statistics_of
 
 if TYPE_CHECKING:
     from pytest_msdump.core.model.tensor import Statistic, TensorRef, TensorSpec

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.capabilities.statistics.distance import distance
+from pytest_msdump.capabilities.statistics.tensor_statistics import statistics_of
 from pytest_msdump.core.compare.opening import open_logical, open_view
 from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.dtypes.decode import bytes_needed, can_decode
@@ -33,7 +34,6 @@ from pytest_msdump.core.model.tensor import (
     TensorView,
 )
 from pytest_msdump.core.text import Message, Parameter, message_of_note
-from pytest_msdump.metrics.statistics import statistics_of
 
 # Stands among the memory formats for tensors of which only statistics were saved.
 _STATISTICS_ONLY = "statistics only"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pytest_msdump.capabilities.statistics.tensor_statistics import Tally
 from pytest_msdump.core.errors import TensorShapeError
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.metrics.definitions import unravel
@@ -17,7 +18,6 @@ from pytest_msdump.core.metrics.values import Doubles, Workspace, components, di
 from pytest_msdump.core.model.comparison import is_printed_as
 from pytest_msdump.core.model.tensor import Statistic, TensorView
 from pytest_msdump.core.text import Message, Parameter
-from pytest_msdump.metrics.statistics import Tally
 
 # Up to here float64 has every integer.
 _WHOLE_NUMBERS = 2**53

@@ -177,11 +177,11 @@ def with_overflow(plan: Plan, report: Report) -> Report:
     converters = plan.extras.converters
     alone = iter(plan.pairing.unmatched_left)
     records = [
-        replace(record, left=replace(record.left, has_overflow=_has_overflow(pair.left, pair.transform, converters)))
+        replace(record, left=record.left._replace(has_overflow=_has_overflow(pair.left, pair.transform, converters)))
         for record, pair in zip(report.records, plan.pairing.pairs, strict=True)
     ]
     unmatched = [
-        replace(one, tensor=replace(one.tensor, has_overflow=_has_overflow(next(alone).ref, Transform(), converters)))
+        replace(one, tensor=one.tensor._replace(has_overflow=_has_overflow(next(alone).ref, Transform(), converters)))
         if one.side == "left"
         else one
         for one in report.unmatched

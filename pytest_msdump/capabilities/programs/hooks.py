@@ -1,6 +1,6 @@
 """Programs that dump: they are run, once or several times, and what they left is opened."""
 
-NEEDS = ("causes", "record")
+NEEDS = ("causes", "record", "statistics")
 
 COMMANDS = {
     "repeat": (

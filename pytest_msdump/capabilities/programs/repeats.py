@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pytest_msdump.capabilities.causes.localise import localise
 from pytest_msdump.capabilities.causes.roles import reason_text
+from pytest_msdump.capabilities.statistics.tensor_statistics import Digests, quick_digest
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.errors import ConfigError, MsdumpError
@@ -25,7 +26,6 @@ from pytest_msdump.core.model.record import Record, ReportedTensor, RoleReason, 
 from pytest_msdump.core.model.tensor import COORDINATES, UNSEEN, Statistics, TensorKey, TensorRef, TensorSpec
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.text import ENGLISH, Message, Phrases
-from pytest_msdump.metrics.statistics import Digests, quick_digest
 
 _LEAST_RUNS = 2
 _BLOCK_ELEMENTS = 2**17
@@ -181,7 +181,7 @@ class _RunComparison:
     def _difference(self, record: Record, constant: Mapping[str, None]) -> Difference:
         """Return what is said of a tensor, whose place is that among tensors with other coordinates."""
         problem, reason, runs = _seed_problem(self._seeds), record.role_why, tuple(self._runs[record.left.key])
-        tensor = replace(record.left, at=record.left.at._replace(**constant))
+        tensor = record.left._replace(at=record.left.at._replace(**constant))
         is_random = bool(_RANDOM.fullmatch((tensor.op_type or "").rpartition(".")[2]))
         if is_random:
             why: Message | RoleReason = (

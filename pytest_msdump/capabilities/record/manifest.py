@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.capabilities.statistics.tensor_statistics import order_free_sums
 from pytest_msdump.core.dtypes.arrays import array_to_save
 from pytest_msdump.core.dumps.file_names import number
 from pytest_msdump.core.dumps.manifest import ENTRY, MANIFEST
@@ -27,7 +28,6 @@ from pytest_msdump.core.model.dump import (
     TensorEntry,
 )
 from pytest_msdump.core.storage.files import naming, write_atomic
-from pytest_msdump.metrics.statistics import order_free_sums
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> Path:

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from numpy.lib import format as npy_format
 
 from pytest_msdump.capabilities.statistics.count_sketch import packed, sketch_blocks
+from pytest_msdump.capabilities.statistics.tensor_statistics import Digests, quick_digest
 from pytest_msdump.core.dtypes.decode import storage_of
 from pytest_msdump.core.model.dump import ARCHIVE_FILE, TensorEntry
 from pytest_msdump.core.model.tensor import Sketch, Statistic
-from pytest_msdump.metrics.statistics import Digests, quick_digest
 
 Array = npt.NDArray[Any]
 

@@ -20,6 +20,7 @@ from pytest_msdump.capabilities.statistics.count_sketch import (
     sketch_blocks,
     tables,
 )
+from pytest_msdump.capabilities.statistics.tensor_statistics import Tally
 from pytest_msdump.core.dtypes.arrays import RawArray, array_to_save
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.dtypes import DTYPES
@@ -27,7 +28,6 @@ from pytest_msdump.core.metrics.c_kernel import SketchTables
 from pytest_msdump.core.metrics.slices import Grid, SliceSums, norms_of, sketched_grid
 from pytest_msdump.core.metrics.sums import Moments, Sum, scale_exponent
 from pytest_msdump.core.model.tensor import Sketch, Statistic
-from pytest_msdump.metrics.statistics import Tally
 
 # What wrappers put between the names of a model's own modules.
 _WRAPPER_PARTS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})

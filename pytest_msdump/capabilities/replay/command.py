@@ -119,7 +119,7 @@ def _modules(parsed: argparse.Namespace) -> int:
     with progress.step("recording the reference"):
         record_reference(reference, left, right)
     with progress.step("indexing and pairing"):
-        planned = plan(replace(suite, name=parsed.model, right=replace(suite.right, path=right)))
+        planned = plan(replace(suite, name=parsed.model, right=suite.right._replace(path=right)))
     show = parsed.msdump_show or "causes"
     return gate(planned, show=show, progress=progress, reference=reference, say=phrases(parsed))
 

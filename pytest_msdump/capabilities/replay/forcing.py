@@ -7,6 +7,7 @@ Here is what no framework takes part in: which tensor goes where, the scores, th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from math import inf, prod, sqrt
@@ -30,6 +31,12 @@ from pytest_msdump.core.model.tensor import Pair, Transform
 from pytest_msdump.core.text import Message
 
 Array = npt.NDArray[Any]
+
+# Parts of the names of operations that take an exponential, as their kernels do.
+EXP_FAMILY = re.compile(
+    r"softmax|softplus|logsumexp|logcumsumexp|attention|sigmoid|tanh|silu|mish|erf|lstm|gru|rnn"
+    r"|(?<![a-z])(exp(m1|2)?|[gsc]?elu)(?![a-z])"
+)
 
 _BLOCK = 2**15
 _HALVES = ("float16", "bfloat16")

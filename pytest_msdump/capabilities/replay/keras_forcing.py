@@ -14,10 +14,17 @@ from typing import Any, NamedTuple
 from pytest_msdump.capabilities.record.calls import leaves, with_leaves
 from pytest_msdump.capabilities.record.keras import KerasRecording, layers_of, variables_of
 from pytest_msdump.capabilities.record.tf_graphs import array_of
-from pytest_msdump.capabilities.replay.forcing import GRADIENTS, ForcedPlace, Forcing, Marks, not_replayable, precision
+from pytest_msdump.capabilities.replay.forcing import (
+    EXP_FAMILY,
+    GRADIENTS,
+    ForcedPlace,
+    Forcing,
+    Marks,
+    not_replayable,
+    precision,
+)
 from pytest_msdump.capabilities.replay.torch_forcing import raised_by_the_model
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.facts.profiles import EXP_FAMILY
 from pytest_msdump.core.model.record import Local
 
 _LOWER = ("float32", "float16", "bfloat16")

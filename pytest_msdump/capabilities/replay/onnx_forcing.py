@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.capabilities.record.onnx import Model, OnnxNode
-from pytest_msdump.capabilities.replay.forcing import ForcedPlace, Forcing, Marks, not_replayable, precision
+from pytest_msdump.capabilities.replay.forcing import EXP_FAMILY, ForcedPlace, Forcing, Marks, not_replayable, precision
 from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.dtypes.decode import rounded_to
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.facts.profiles import EXP_FAMILY
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.record import Local
 

@@ -17,10 +17,9 @@ from pytest_msdump.capabilities.record.torch import named, unwrapped
 from pytest_msdump.capabilities.record.torch_hooks import ForwardHooks, Gradients
 from pytest_msdump.capabilities.record.torch_operations import around_operations, computes
 from pytest_msdump.capabilities.record.torch_tensors import array_of, is_backward, is_tensor, weights
-from pytest_msdump.capabilities.replay.forcing import ForcedPlace, Forcing, Marks, not_replayable, precision
+from pytest_msdump.capabilities.replay.forcing import EXP_FAMILY, ForcedPlace, Forcing, Marks, not_replayable, precision
 from pytest_msdump.capabilities.replay.torch_steps import Steps
 from pytest_msdump.core.errors import ConfigError, MsdumpError, missing_package
-from pytest_msdump.core.facts.profiles import EXP_FAMILY
 from pytest_msdump.core.model.record import Local
 
 _NOTHING = Marks()

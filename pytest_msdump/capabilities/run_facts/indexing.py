@@ -198,7 +198,7 @@ def with_run(dump: Dump, request: IndexRequest) -> Dump:  # noqa: ARG001 - as ev
     notes_now = [*dump.notes, *(note for note in notes if note not in dump.notes)]
     if run is not None:
         checked = [_checked(one, dump.refs, notes_now) for one in run.configurations]
-        run = replace(run, configurations=tuple(checked))
+        run = run._replace(configurations=tuple(checked))
         notes_now += [note for note in _scenes(run) if note not in notes_now]
         if not dump.refs and not dump.older and not dump.unexplained:
             notes_now.append(say(Message("note_ended_early")))

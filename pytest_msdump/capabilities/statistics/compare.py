@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.capabilities.statistics.count_sketch import SEEDS, metrics_of, sketch_of, unpacked
 from pytest_msdump.capabilities.statistics.limits import PROOFS, judge_statistics, statistic_name
+from pytest_msdump.capabilities.statistics.tensor_statistics import DIGESTS, statistics_of
 from pytest_msdump.core import ports
 from pytest_msdump.core.compare.align import axis_letters, logical_views
 from pytest_msdump.core.compare.opening import open_view
@@ -34,7 +35,6 @@ from pytest_msdump.core.model.tensor import (
     Transform,
 )
 from pytest_msdump.core.text import Message
-from pytest_msdump.metrics.statistics import DIGESTS, statistics_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -128,8 +128,8 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, ...]) -
     record = record_of(pair, verdict, limits, specs=specs, roots=roots)
     return replace(
         record,
-        left=replace(record.left, row=_row(both.left)),
-        right=replace(record.right, row=_row(both.right)),
+        left=record.left._replace(row=_row(both.left)),
+        right=record.right._replace(row=_row(both.right)),
         checks=checks,
         statistics=replace(comparison, left=_numbers(both.left), right=_numbers(both.right), note=both.note),
     )

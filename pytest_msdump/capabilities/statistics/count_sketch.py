@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pytest_msdump.capabilities.statistics.tensor_statistics import Digests, Tally
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.metrics.c_kernel import CompiledSketch, SketchTables
 from pytest_msdump.core.metrics.pointwise import Places
@@ -24,7 +25,6 @@ from pytest_msdump.core.metrics.slices import Grid, SliceSums, norm_count, norms
 from pytest_msdump.core.metrics.values import Array, Doubles, numbers
 from pytest_msdump.core.model.comparison import Interval
 from pytest_msdump.core.model.tensor import Sketch, Statistic, Statistics, TensorView
-from pytest_msdump.metrics.statistics import Digests, Tally
 
 # By buckets: a seed under which seventeen kinds of differences were estimated within the interval.
 SEEDS = {1024: 4, 4096: 3}
@@ -161,7 +161,7 @@ class CountSketch:
         return summed
 
     def statistics(self) -> dict[str, Statistic]:
-        """Return what `metrics.statistics` computes, but for the counts of negative and positive elements."""
+        """Return what `tensor_statistics` computes, but for the counts of negative and positive elements."""
         values = self._tally.values(self._elements) if self._compiled is None else self._compiled.statistics()
         return {name: value for name, value in values.items() if name not in ("negative_count", "positive_count")}
 
@@ -179,7 +179,7 @@ class CountSketch:
 def sketch_of(
     view: TensorView, *, buckets: int = BUCKETS, digests: Sequence[str] = (), block_elements: int = 131072
 ) -> Statistics:
-    """Compute statistics, digests and the sketch of a tensor in one pass, as `metrics.statistics.statistics_of` does.
+    """Compute statistics, digests and the sketch of a tensor in one pass, as `statistics_of` does.
 
     Complex numbers have `count` and digests only beside the sketch, which is of both their parts.
     """

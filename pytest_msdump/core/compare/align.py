@@ -7,7 +7,7 @@ with the first rows of the other.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,8 +34,7 @@ _PLAIN_ORDERS = frozenset({"NCHW", "NHWC", "HWCN", "CHWN", "NCDHW", "NDHWC", "DH
 _CHANNELS_MOVE = {"NHWC": "NCHW", "NCHW": "NHWC"}
 
 
-@dataclass(frozen=True, slots=True)
-class Sampled:
+class Sampled(NamedTuple):
     """That a pair is a sample; `total` is the number of elements of the whole tensor, if known."""
 
     total: int | None = None

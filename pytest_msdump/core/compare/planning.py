@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.core import ports
 from pytest_msdump.core.compare.additions import NO_HOOKS, Hooks, added_entries, with_added_limits, with_added_to_pairs
@@ -49,8 +49,7 @@ _NO_RULES = FusionRules()
 _COUNTED = re.compile(r"node_\w+")
 
 
-@dataclass(frozen=True)
-class OperatorGroup:
+class OperatorGroup(NamedTuple):
     """The pairs of one test item, as indexes into the plan; `name` is what pytest shows (INTERFACE 3)."""
 
     name: str

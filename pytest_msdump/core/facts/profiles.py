@@ -7,7 +7,6 @@ A changed bound is a new `version`; `tests/limits/test_profiles.py` holds the nu
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from math import prod
 from typing import NamedTuple
@@ -247,9 +246,3 @@ FLIPS_USABLE = 4
 
 # Of the operators that a replay can judge.
 LEAST_REPLAYED = 0.5
-
-# Parts of the names of operations that take an exponential, as their kernels do.
-EXP_FAMILY = re.compile(
-    r"softmax|softplus|logsumexp|logcumsumexp|attention|sigmoid|tanh|silu|mish|erf|lstm|gru|rnn"
-    r"|(?<![a-z])(exp(m1|2)?|[gsc]?elu)(?![a-z])"
-)

@@ -23,8 +23,7 @@ _Index: TypeAlias = "tuple[slice | EllipsisType, ...]"
 _BATCH = "..."
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """One stored axis: a logical axis, or its part in blocks of length `block`."""
 
     axis: int

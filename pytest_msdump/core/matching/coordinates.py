@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import and_
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.matching.selection import MapEntry, Selection
@@ -18,8 +17,7 @@ _EXAMPLES = {"iteration": "9->0, 10->1", "rank": "4->0", "graph": "1->0", "net":
 _NUMBER = re.compile(r"[0-9]{1,18}")
 
 
-@dataclass(frozen=True, slots=True)
-class Align:
+class Align(NamedTuple):
     """Arrows ``(left value, right value)`` for each coordinate that can be aligned."""
 
     iteration: tuple[tuple[int, int], ...] = ()
@@ -133,8 +131,7 @@ def _restricted(place: Place, kept: _Pattern) -> Place:
     return tuple([value if is_kept else None for value, is_kept in zip(place, kept, strict=True)])
 
 
-@dataclass(frozen=True, slots=True)
-class CommonCoordinates:
+class CommonCoordinates(NamedTuple):
     """The coordinates in which places of two dumps are compared."""
 
     arrows: tuple[Mapping[int | str, int | str], ...]

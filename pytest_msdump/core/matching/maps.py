@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from pytest_msdump.core.errors import ConfigError
@@ -121,4 +120,4 @@ def _made(
     for name in names:
         other = None if name in plain or name + tails[0] in plain else rename(name)
         if other and is_there(other):
-            yield replace(entry, left=name + tails[0], right=other + tails[1], rename=None)
+            yield entry._replace(left=name + tails[0], right=other + tails[1], rename=None)

@@ -19,8 +19,7 @@ from pytest_msdump.core.text import Message
 OperatorPair = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class PairingRequest:
+class PairingRequest(NamedTuple):
     """What every way of pairing gets besides the state."""
 
     coordinates: CommonCoordinates

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from pytest_msdump.core import ports
 from pytest_msdump.core.errors import nearest
@@ -18,8 +19,7 @@ from pytest_msdump.core.model.tensor import Pairing
 from pytest_msdump.core.text import Message, say
 
 
-@dataclass(frozen=True, slots=True)
-class FusionRules:
+class FusionRules(NamedTuple):
     """The rule files that were given."""
 
     model: OperatorGraph | None = None
@@ -70,7 +70,7 @@ def _through_quantisation(model: OperatorGraph, quant: OperatorGraph) -> Operato
         names = (known[name].originals if name in known else (name,) for name in operator.originals)
         return replace(operator, originals=_distinct(names), outputs=tuple(map(origin, operator.outputs)))
 
-    return replace(model, operators=tuple(map(renamed, model.operators)))
+    return model._replace(operators=tuple(map(renamed, model.operators)))
 
 
 def _through_close(model: OperatorGraph, close: OperatorGraph) -> OperatorGraph:
@@ -90,15 +90,14 @@ def _through_close(model: OperatorGraph, close: OperatorGraph) -> OperatorGraph:
         names = (hosts.get(name, (name,)) for name in operator.originals)
         return replace(operator, originals=_distinct(names), outputs=tuple(map(origin, operator.outputs)))
 
-    return replace(model, operators=tuple(map(renamed, model.operators)))
+    return model._replace(operators=tuple(map(renamed, model.operators)))
 
 
 def _distinct(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for group in groups for name in group))
 
 
-@dataclass(frozen=True, slots=True)
-class FusedGroup:
+class FusedGroup(NamedTuple):
     """One or more operators of the compiled model, in its order, and the operators of the original model they were."""
 
     number: int
@@ -141,7 +140,7 @@ def with_origins(graph: OperatorGraph) -> OperatorGraph:
             (operator,), (original,) = group.operators, group.originals
             outputs = tuple(output if output.name else replace(output, name=original) for output in operator.outputs)
             renamed[operator.name] = replace(operator, outputs=outputs)
-    return replace(graph, operators=tuple(renamed.get(operator.name, operator) for operator in graph.operators))
+    return graph._replace(operators=tuple(renamed.get(operator.name, operator) for operator in graph.operators))
 
 
 def network_of(graph: OperatorGraph) -> tuple[NetworkOperator, ...]:
@@ -204,8 +203,7 @@ _SHOWN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class DumpKind:
+class DumpKind(NamedTuple):
     """What wrote a dump, as far as its index says."""
 
     family: str
@@ -217,8 +215,7 @@ class DumpKind:
         return f"quantised {self.family}" if self.quantised else self.family
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(NamedTuple):
     """One line about rule files; `is_wrong` for a wrong file, not for one that is not given but would help."""
 
     sentence: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import translate
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pytest_msdump.core.errors import UnknownNameError, nearest
 from pytest_msdump.core.model.spellings import addresses, as_filed, spellings
@@ -20,8 +20,7 @@ _CALL = re.compile(r"(?P<op>.+)@(?P<occurrence>[0-9]{1,9})", re.DOTALL)
 _SLOT = re.compile(r"(?P<op>.+):(?P<io>input|output):(?P<slot>[0-9]{1,9})", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(NamedTuple):
     """The operator `op` as written, without a slot all; `op_type` and `occurrence` are of other readings of it."""
 
     op_type: str | None
@@ -39,13 +38,13 @@ class Address:
     def typed(self) -> Address | None:
         """The same address read as ``TYPE.OP``; ``None`` when it cannot be."""
         op_type, dot, op = self.op.partition(".")
-        return replace(self, op_type=op_type, op=op) if dot and op_type and op else None
+        return self._replace(op_type=op_type, op=op) if dot and op_type and op else None
 
     @property
     def numbered(self) -> Address | None:
         """The same address read as ``OP@1``, an occurrence of the operator; ``None`` when it cannot be."""
         found = _CALL.fullmatch(self.op)
-        return replace(self, op=found["op"], occurrence=int(found["occurrence"])) if found else None
+        return self._replace(op=found["op"], occurrence=int(found["occurrence"])) if found else None
 
 
 def parse_address(text: str) -> Address:
@@ -65,8 +64,7 @@ def parse_address(text: str) -> Address:
     return Address(None, found["op"], found["io"], int(found["slot"]))
 
 
-@dataclass(frozen=True, slots=True)
-class MapEntry:
+class MapEntry(NamedTuple):
     """One pair that the user wrote down, by two addresses; or many, by templates (`matching.maps`)."""
 
     left: str
@@ -82,8 +80,7 @@ class MapEntry:
     rename: Callable[[str], str | None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(NamedTuple):
     """An entry's pair that could not be made: why, and on which sides a similar name may help."""
 
     entry: MapEntry

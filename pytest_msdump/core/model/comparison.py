@@ -130,8 +130,7 @@ class Dominated(NamedTuple):
         return {name: one.value for name, one in self.measurements.items() if one.value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class CustomResult:
+class CustomResult(NamedTuple):
     """The two texts that a user's own algorithm returned; they take no part in the verdict."""
 
     value: str
@@ -225,8 +224,7 @@ OUTCOMES = ("pass", "warn", "fail", "undefined", "error")
 FAILING = ("fail", "undefined", "error")
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(NamedTuple):
     """A bound of one metric; `level` is "fail" or "warn", `rule` is what set it.
 
     `base` is what rounding alone does to this tensor in this metric, where a limits file knows.
@@ -358,8 +356,7 @@ class StatisticComparison:
     note: Message | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StatisticDifference:
+class StatisticDifference(NamedTuple):
     """A tensor that is not the one that its run computed statistics of; `ref.statistics.source` is the table.
 
     `what` is an id of `facts.metrics.STATISTICS`, ``"shape"``, ``"data type"``, ``"data size"`` (bytes), or

@@ -65,8 +65,7 @@ def joined_spelling(name: str) -> str | None:
     return file_spelling(_RUN.sub("_", name))
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """The source of an input: output `slot` of the operator `producer`, or a weight or network input of that name.
 
     `occurrence` says which call of the producer it was; ``None`` for the one in the same pass of a loop, or its only
@@ -137,8 +136,7 @@ class Operator:
     returns_inner: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorGraph:
+class OperatorGraph(NamedTuple):
     """All operators of a compiled model, in the order of its file, each name once; or the calls of a recorded model.
 
     The file's order is the order of execution. `source` is its name as messages show it; `notes` are sentences for the
@@ -421,8 +419,7 @@ class DumpConfiguration:
         return listed(self.kernels, 3)
 
 
-@dataclass(frozen=True, slots=True)
-class RunFacts:
+class RunFacts(NamedTuple):
     """What files beside a dump say of its run, ``None`` where unknown; ranks may have configurations of their own."""
 
     version: str | None = None
@@ -472,20 +469,22 @@ def placed_by_time(refs: Iterable[TensorRef], partial: PartialRun | None = None)
     places of the first run.
     """
     since = partial.since if partial else {}
-    placed: list[TensorRef] = []
+    parameters: list[TensorRef] = []
     runs: dict[tuple[Any, ...], dict[tuple[str, str], list[TensorRef]]] = {}
     for ref in refs:
         op = ref.key.op
         if op.op_type == PARAMETER:
-            placed.append(placed_at(ref, None))
+            parameters.append(placed_at(ref, None))
         else:
             operators = runs.setdefault(_run_key(op.at), {})
             operators.setdefault((op.name, op.op_type or ""), []).append(ref)
-    for operators in runs.values():
+    placed: list[TensorRef] = []
+    for _, operators in sorted(runs.items()):
         times = sorted((_earliest(group, since), operator) for operator, group in operators.items())
         for place, (_, operator) in enumerate(times):
-            placed += [placed_at(ref, place) for ref in operators[operator]]
-    return in_order(placed)
+            group = [placed_at(ref, place) for ref in operators[operator]]
+            placed += group if len(group) == 1 else in_order(group)
+    return in_order((*placed, *parameters)) if parameters else tuple(placed)
 
 
 def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None) -> TensorRef:

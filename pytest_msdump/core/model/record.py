@@ -78,8 +78,7 @@ class Check(NamedTuple):
     base: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedTensor:
+class ReportedTensor(NamedTuple):
     """A tensor as reports name it: which one it is, and what its file holds.
 
     `address` is ``OP:io:slot``, `file` the path below the side's directory, with forward slashes. Names are as in
@@ -161,8 +160,7 @@ class ValueCounts(NamedTuple):
     right: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(NamedTuple):
     """Where and for which values a pair differs, for drawings; a part that would be empty is ``None``.
 
     `heat` is the mean ``|l - r|`` over the two longest axes, `heat_axes`; of a vector over its only one.
@@ -259,8 +257,7 @@ class Local(NamedTuple):
         return in_clauses(found, Message("local_segment", {"names": self.segment}) if self.segment else None)
 
 
-@dataclass(frozen=True, slots=True)
-class BetterFit:
+class BetterFit(NamedTuple):
     """Another tensor, on `side`, that fits a failing pair far better than the partner it was given.
 
     `confidence`, `why`, `apart` and `shape` are as of `SuggestedPartner`. `doubt` is why it is ambiguous:
@@ -517,7 +514,7 @@ def _reported(ref: TensorRef, spec: TensorSpec, root: Path) -> ReportedTensor:
         logical_shape=None if logical == shape else logical,
         device_address=source.device_address,
         overflows=tuple([entry.sentence for entry in ref.overflows]),
-        source=line if line is None or line.last_line is None else replace(line, last_line=None),
+        source=line if line is None or line.last_line is None else line._replace(last_line=None),
     )
 
 

@@ -12,8 +12,7 @@ from pytest_msdump.core.model.tensor import Missing
 from pytest_msdump.core.text import Message, say
 
 
-@dataclass(frozen=True, slots=True)
-class SuggestedPartner:
+class SuggestedPartner(NamedTuple):
     """A tensor that may be the partner of one that has none: its address on the other side, and what speaks for it.
 
     `confidence` is ``"clear"`` or ``"ambiguous"``, `apart` the difference over the norm, `shape` ``"same"``,

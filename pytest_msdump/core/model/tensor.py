@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from pytest_msdump.core.text import Message
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFrame:
+class SourceFrame(NamedTuple):
     """One place in a program, from a graph file: a path as written there, a line counted from 1, and its code.
 
     `last_line` is where a statement or a definition of several lines ends; ``None`` when it has one line, or is
@@ -39,8 +38,7 @@ class SourceFrame:
         return f"{self.file}:{self.line}"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceStack:
+class SourceStack(NamedTuple):
     """The calls that led to an operator, outermost first; `is_forward`: of the one that a gradient belongs to."""
 
     frames: tuple[SourceFrame, ...] = ()
@@ -204,8 +202,7 @@ class TensorSource:
 Statistic: TypeAlias = float | int | str | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sketch:
+class Sketch(NamedTuple):
     """A count sketch of a tensor, see `metrics.count_sketch`: its buckets, and the norm of its finite elements.
 
     `slices` are the norms of neighbouring slices together, see `metrics.slices.sketched_grid`, where all is finite.
@@ -436,8 +433,7 @@ class Pair:
 UNCOUNTED = frozenset({"passed_on", "returns_inner"})
 
 
-@dataclass(frozen=True, slots=True)
-class Unmatched:
+class Unmatched(NamedTuple):
     """A tensor without a partner: on which `side` ("left" or "right"), why, and names that are like its own."""
 
     side: str
@@ -451,8 +447,7 @@ class Unmatched:
         return say(self.why)
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(NamedTuple):
     """A requested pair of which at least one side was not dumped. Fails the item `coverage`."""
 
     left: str

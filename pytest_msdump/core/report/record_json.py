@@ -475,7 +475,7 @@ _PLAIN = [name for name in Record.__slots__ if name in _RECORD_KEYS.keys() - {"v
 _plain_of, _coordinates_of = attrgetter(*_PLAIN), attrgetter(*COORDINATES)
 
 
-def _parts(record: Record) -> Mapping[str, Any]:
+def _parts(record: Record) -> dict[str, Any]:
     left, verdict, note = record.left, record.verdict, record.pair_note
     role = {name: getattr(record, name) for name in _ROLE} if record.role is not None else {}
     return {
@@ -541,9 +541,12 @@ def _read_consistent(entry: Any, place: str) -> Record:
     return record
 
 
-def _packed_parts(record: Record) -> Mapping[str, Any]:
+def _packed_parts(record: Record) -> dict[str, Any]:
     """Return the same without what `packing` leaves out of a passing record."""
-    return {**_parts(record), "where": {}, "worst": ()} if record.verdict.outcome == "pass" else _parts(record)
+    parts = _parts(record)
+    if record.verdict.outcome == "pass":
+        parts |= {"where": {}, "worst": ()}
+    return parts
 
 
 RECORD = _RECORD._replace(read=_read_consistent)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.core.errors import ConfigError, UnknownNameError
 from pytest_msdump.core.facts.profiles import LEAST_REPLAYED, PROFILES
@@ -75,8 +74,7 @@ _HELP: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One option and the four ways to write it."""
 
     name: str

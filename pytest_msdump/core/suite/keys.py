@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -156,8 +156,7 @@ class SideText(NamedTuple):
     choice: Mapping[str, str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class FileName:
+class FileName(NamedTuple):
     """Names of a file: its path for messages, its short name for labels of findings, the prefix of its tables."""
 
     file: str

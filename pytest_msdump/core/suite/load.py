@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.core import ports
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
@@ -37,8 +37,7 @@ _MOST_LIMITS_BYTES = 2**28
 ENV = "@env"
 
 
-@dataclass(frozen=True, slots=True)
-class SideChoice:
+class SideChoice(NamedTuple):
     """One side: its path, and which coordinates to take, ``None`` = all: `net` by name, others as ``"0|2-3"``."""
 
     path: Path
@@ -74,8 +73,7 @@ class Suite:
     typed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Sources:
+class _Sources(NamedTuple):
     """The values that were read from each source, and the names of the suite file."""
 
     options: Mapping[str, Any]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
 from importlib import import_module
-from string import Formatter
 from typing import Any
 
 from pytest_msdump.core.text.commands import COMMANDS, REPLAY
@@ -118,9 +117,14 @@ def _pattern(part: tuple[str, str | None, str]) -> str:
     return f"{re.escape(literal)}(?P<{name}>[0-9]+)(?:{nouns})"
 
 
+# {name} or {name:spec}
+_FIELD = re.compile(r"\{(\w+)(?::([^}]*))?\}")
+
+
 @lru_cache(maxsize=1024)
 def _parts(template: str) -> list[tuple[str, str | None, str]]:
-    return [(literal, name, spec or "") for literal, name, spec, _ in Formatter().parse(template)]
+    texts = iter([*_FIELD.split(template), None, None])
+    return [(literal or "", name, spec or "") for literal, name, spec in zip(texts, texts, texts, strict=True)]
 
 
 def _written(value: object, spec: str, language: str) -> str:

@@ -167,7 +167,7 @@ class TestCells:
 
     def test_overflow_is_told_of_tensors_that_could_not_be_compared_too(self):
         broken = record("a:output:0", elements=None)
-        broken = replace(broken, left=replace(broken.left, has_overflow=True))
+        broken = replace(broken, left=broken.left._replace(has_overflow=True))
         rows = report([broken], [alone("b:output:0", has_overflow=False, order=1)])
         assert table(rows, "OverFlow") == [("YES",), ("NO",)]
 
@@ -263,7 +263,7 @@ class TestNetwork:
     )
     def test_shapes_are_those_that_the_vendor_compares(self, memory_format, wanted, shape):
         one = record("a:output:0", transform={"left_logical_format": wanted} if wanted else {})
-        one = replace(one, left=replace(one.left, memory_format=memory_format))
+        one = replace(one, left=one.left._replace(memory_format=memory_format))
         assert table(report([one], network=[operator(0, "a")]), "Shape") == [(shape,)]
 
 

@@ -1,1 +1,0 @@
-"""Sketches and statistics; move with those capabilities."""
