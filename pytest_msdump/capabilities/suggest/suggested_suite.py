@@ -189,6 +189,7 @@ def _table(planned: Plan, parsed: argparse.Namespace, folder: Path, *, has_entri
 def _side(side: SideChoice, folder: Path) -> Any:
     path = _relative(side.path, folder)
     chosen = {name: value for name in ("rank", "net", "graph", "iteration") if (value := getattr(side, name))}
+    chosen |= {name: dict(value) for name in ("dtype", "shape") if (value := getattr(side, name))}
     return {"path": path, **chosen} if chosen else path
 
 

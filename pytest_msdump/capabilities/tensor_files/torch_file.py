@@ -38,6 +38,7 @@ _Values = npt.NDArray[Any]
 
 # How files begin that PyTorch wrote before release 1.6.
 _LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"
+_ZIP, _ANY = b"PK", ".bin"
 _PICKLE, _BYTE_ORDER = "data.pkl", "byteorder"
 _BYTE_ORDERS = {b"little": "<", b"big": ">"}
 # A view may repeat its storage (`expand`), which then says nothing of how long reading takes.
@@ -50,6 +51,16 @@ class TorchFileReader(ArrayFileReader):
     name = "torch-file"
     looks_for = "a file of torch.save: .pt, .pth, .bin or .ckpt"
     suffixes = (".pt", ".pth", ".bin", ".ckpt")
+
+    def recognises(self, root: Path) -> bool:
+        """Return whether `root` is such a file, which of a ``.bin`` only its content says."""
+        if not super().recognises(root) or root.suffix.lower() != _ANY:
+            return super().recognises(root)
+        try:
+            with closing(StoredFile(root)) as file:
+                return not file.size or file.read_bytes(0, min(file.size, 2)) in (_ZIP, _LEGACY[:2])
+        except TensorFileError:
+            return True
 
     def contents_of(self, file: StoredFile) -> Contents:
         """Read ``data.pkl``; see `ArrayFileReader.contents_of`."""
