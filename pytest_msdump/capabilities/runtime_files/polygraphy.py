@@ -46,6 +46,7 @@ class PolygraphyReader(ArrayFileReader):
 
     name = "polygraphy"
     looks_for = "a .json file of polygraphy run --save-outputs or --save-inputs"
+    precedence = 1
     suffixes = (".json",)
 
     def recognises(self, root: Path) -> bool:
