@@ -89,9 +89,12 @@ def test_layers_of_a_list_are_operators_of_their_own_names_and_no_second_run(tmp
     dump = index(tmp_path)
     assert sorted(seen(dump)) == [*((f"features.0.{layer}", 0, 0, 0) for layer in range(3)), ("head", 0, 0, 0)]
     assert dump.older == dump.unexplained == ()
+    # Nothing says when they ran.
+    assert (dump.refs[0].key.op.name, dump.refs[0].place) == ("head", 0)
+    assert {ref.place for ref in dump.refs[1:]} == {None}
     assert dump.notes == (
         (
-            "3 files of which the last number is no time (15 or 16 digits, microseconds since 1970): each is an "
+            "3 files without a time at the end of the name (15 or 16 digits, microseconds since 1970): each is an "
             "operator of its own name, e.g. features.0.0 of features.0.0.npy; a counter, or a time in another unit? "
             "`msdump rename` mends such names"
         ),

@@ -15,7 +15,7 @@ from pytest_msdump.core.dumps.file_names import ReferenceName, number, numbered_
 from pytest_msdump.core.dumps.listing import Folder, walk
 from pytest_msdump.core.dumps.manifest import apply_entry, graphs_of, labels_of, read_manifest, why_incomplete
 from pytest_msdump.core.dumps.npy import open_npy
-from pytest_msdump.core.dumps.reruns import Reruns, number_occurrences, separate_runs
+from pytest_msdump.core.dumps.reruns import Reruns, number_occurrences, order_by_time, separate_runs
 from pytest_msdump.core.dumps.sidefiles import MAPPING, originals_in
 from pytest_msdump.core.dumps.stored_file import opened
 from pytest_msdump.core.errors import TensorFileError
@@ -96,7 +96,7 @@ class NpyFolderReader(Reader):
             is_one_run = refs.keys() <= entries.keys()
             runs = Reruns(number_occurrences(named)) if is_one_run else separate_runs(named)
         builder.note(*runs.notes)
-        dump = builder.build(runs._replace(notes=()))
+        dump = builder.build(runs._replace(notes=()), order=order_by_time)
         if manifest is None:
             return dump
         dump = replace(
