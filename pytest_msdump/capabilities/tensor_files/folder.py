@@ -104,9 +104,10 @@ class FileTreeReader(Reader):
         for folder in walk(root):
             path = folder.below(root)
             named = [name for name in folder.files if self.takes(path, name)]
+            known = set(named)
             if named:
                 files[folder] = named
-            builder.leave_out(folder, [name for name in folder.files if name not in set(named)])
+            builder.leave_out(folder, [name for name in folder.files if name not in known])
         found: list[tuple[NamedInFile, Coordinates, TensorSource]] = []
         for (folder, names), (at, scope) in zip(files.items(), _places([*files]), strict=True):
             path = folder.below(root)
