@@ -24,6 +24,7 @@ JOINED = {
     "core.facts.replay": "core.facts.profiles",
     "core.matching.addresses": "core.matching.selection",
     **{f"core.dumps.{name}": f"capabilities.tensor_files.{name}" for name in ("npz", "safetensors", "torch_file")},
+    "core.dumps.npy_tree": "capabilities.tensor_files.folder",
     "core.dumps.npy_file": "core.dumps.npy",
     "core.dumps.flat_steps": "core.dumps.npy_folder",
     "core.dumps.strided_reader": "core.dumps.array_reader",

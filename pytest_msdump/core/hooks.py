@@ -5,7 +5,6 @@ READERS = {
     "mindspore": ("pytest_msdump.core.dumps.mindspore:MindSporeReader", 10, ()),
     "npy-file": ("pytest_msdump.core.dumps.npy:NpyFileReader", 0, (".npy", ".bin")),
     "npy-folder": ("pytest_msdump.core.dumps.npy_folder:NpyFolderReader", 0, ()),
-    "npy-tree": ("pytest_msdump.core.dumps.npy_tree:NpyTreeReader", -2, (".npy",)),
 }
 
 # Ways of pairing, in this order: what one pairs or withholds is not offered to a later one.

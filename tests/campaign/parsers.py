@@ -610,6 +610,7 @@ PARSERS: dict[str, Parser] = {
         Parser("weights", _weights, load, 3),
         Parser("file of torch.save", _found("*.pt", "*.pth"), _dump, 4),
         Parser("what a dumped file says", _found("step=*.pt"), _placed, 2),
+        Parser("file of a runtime", _both(_found("onnx/*/*/*.pb"), _found("polygraphy/*.json")), _dump, 3),
         Parser("log of DebugMode", _found("debug_mode/*.json"), _dump, 3),
         Parser("pickle of tensors", _pickles, _pickle, 4),
         Parser("list of tfdbg", _made("list", _TFDBG), _listing, 1),

@@ -14,6 +14,7 @@ import pytest
 from dump_builder import write_mindspore, write_reference
 from dumps import dumpmade
 
+from pytest_msdump.capabilities.runtime_files.raw import RawReader
 from pytest_msdump.core import ports
 from pytest_msdump.core.dumps import base
 from pytest_msdump.record import DumpWriter
@@ -47,6 +48,18 @@ def tensor_folder(folder: Path) -> Path:
     return folder / "dump"
 
 
+def raw_folder(folder: Path) -> Path:
+    for number in (0, 1):
+        (folder / f"dump/Result_{number}").mkdir(parents=True)
+        for name, array in (("conv.raw", ARRAYS["conv.weight"]), ("layers.0.bin", ARRAYS["conv.weight"][0])):
+            array.tofile(folder / f"dump/Result_{number}" / name)
+    (folder / "dump/readme.txt").touch()
+    return folder / "dump"
+
+
+RAW = RawReader(dtype=(("*", "float32"),), shape=(("conv", (4, 3)), ("*", (3,))))
+
+
 def npy_tree(folder: Path) -> Path:
     for name, array in ARRAYS.items():
         path = folder / "dump" / f"{name}.npy"
@@ -65,7 +78,7 @@ def numbered_folders(folder: Path) -> Path:
     for iteration in (0, 2, 11):
         write_reference(folder / "ref" / str(iteration), {"a.b": np.arange(3), "c:1": np.ones(())})
     (folder / "ref" / "more").mkdir()
-    for name in ("readme.md", "0/half.npy", "more/a.0.1700000000000001.npy"):
+    for name in ("readme.md", "0/half.txt", "more/a.0.1700000000000001.npy"):
         (folder / "ref" / name).touch()
     return folder / "ref"
 
@@ -125,6 +138,7 @@ ARRAYS_BY_NAME = [
     *samples("npy-file", one_file),
     *samples("npy-folder", "lenet/reference", numbered_folders, recorded, side_files="msdump.json"),
     *samples("npy-tree", npy_tree),
+    *samples("raw", raw_folder),
     *samples("proto-folder", "ascend_golden/g2_pb_right/right"),
     *samples(
         "converted",
@@ -152,7 +166,9 @@ ASCEND = [
 ARCHIVES = [
     *samples("npz", partial(npz, compressed=False), partial(npz, compressed=True)),
     *samples("safetensors", "safetensors/all.safetensors"),
-    *samples("tensor-folder", tensor_folder),
+    *samples("tensor-folder", tensor_folder, "onnx/sets"),
+    *samples("onnx-tensor", *(f"onnx/sets/test_data_set_{number}/input_9.pb" for number in (0, 1))),
+    *samples("polygraphy", "polygraphy/results.json", "polygraphy/inputs.json"),
     *samples("torch-file", *(f"torch/{name}" for name in ("dtypes.pt", "views.pt", "one.pth", "checkpoint.pt"))),
     *samples("forward-passes", "hooks/sglang_passes", "hooks/sglang_passes/TP1_PP0_Rank1_pid2"),
 ]
@@ -167,7 +183,7 @@ def each(found: list[Sample]) -> object:
 class OfSample(ReaderConformance):
     @pytest.fixture
     def reader(self, sample):
-        return base.reader(sample[0])
+        return RAW if sample[0] == RAW.name else base.reader(sample[0])
 
     @pytest.fixture
     def dump_root(self, sample, tmp_path):

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.tensor_files.folder import counted_name
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import open_dump
 from pytest_msdump.core.dumps.base import index_dump
-from pytest_msdump.core.dumps.file_names import counted_name
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 
 TORCH = Path(__file__).parents[1] / "data" / "torch"
@@ -147,5 +147,63 @@ def test_what_macos_writes_beside_a_file_is_no_tensor(tmp_path: Path) -> None:
 
 def test_a_folder_of_unknown_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "layer.xyz").touch()
-    with pytest.raises(UnknownDumpFormatError, match="tensor-folder"):
+    with pytest.raises(UnknownDumpFormatError, match=r"no known format has names like 'layer\.xyz'"):
         index_dump(tmp_path)
+
+
+@pytest.mark.parametrize("save", [np.save, np.savez], ids=["npy", "npz"])
+@pytest.mark.parametrize(
+    ("folders", "places"),
+    [
+        (["0", "1"], [(0, None, ""), (1, None, "")]),
+        (["step_3", "step_12"], [(3, None, ""), (12, None, "")]),
+        (["iter1", "Iter2"], [(1, None, ""), (2, None, "")]),
+        (["rank_0/step_1", "rank_1/step_1"], [(1, 0, ""), (1, 1, "")]),
+        (["step_1/rank_0", "step_1/rank_1"], [(1, 0, ""), (1, 1, "")]),
+        (["step_0/1", "step_0/2"], [(0, None, "1/"), (0, None, "2/")]),
+        ([".", "test_data_set_1"], [(0, None, ""), (1, None, "")]),
+        (["layer_0", "layer_1"], [(0, None, "layer_0/"), (0, None, "layer_1/")]),
+        (["layers/0", "layers/1"], [(0, None, "layers/0/"), (0, None, "layers/1/")]),
+        (["1", "01"], [(0, None, "01/"), (0, None, "1/")]),
+        (["step_0", "iter_1"], [(0, None, "iter_1/"), (0, None, "step_0/")]),
+        (["step_0", "head"], [(0, None, "head/"), (0, None, "step_0/")]),
+    ],
+)
+def test_folders_that_one_word_counts_are_iterations_or_ranks_and_others_scopes(
+    save, folders, places, tmp_path
+) -> None:
+    for folder in folders:
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        save(tmp_path / folder / "stages.0.0", ONES) if save is np.savez else save(
+            tmp_path / folder / "stages.0.0.npy", ONES
+        )
+        save(tmp_path / folder / "head", TWOS)
+    shown = {
+        (ref.key.op.at.iteration, ref.key.op.at.rank, ref.key.op.name.removesuffix("head"))
+        for ref in index_dump(tmp_path).refs
+        if ref.key.op.name.endswith("head")
+    }
+    assert shown == set(places)
+    assert len(index_dump(tmp_path).refs) == 4
+
+
+def test_no_tensor_is_left_out_for_the_format_of_another(tmp_path: Path) -> None:
+    """Arrays beside archives, beside names that end in numbers, and beside names with a time."""
+    np.save(tmp_path / "head.npy", ONES)
+    np.savez(tmp_path / "attn.npz", q=ONES, k=TWOS)
+    np.save(tmp_path / "stages.0.0.npy", ONES)
+    assert set(addresses(tmp_path)) == {"k:output:0", "q:output:0", "head:output:0", "stages.0.0:output:0"}
+    (tmp_path / "attn.npz").unlink()
+    assert set(addresses(tmp_path)) == {"head:output:0", "stages.0.0:output:0"}
+    np.save(tmp_path / "fc.0.1700000000000000.npy", ONES)
+    assert set(addresses(tmp_path)) == {"fc:output:0", "head:output:0", "stages.0.0:output:0"}
+
+
+def test_two_files_of_one_name_are_two_operators(tmp_path: Path) -> None:
+    np.save(tmp_path / "fc.npy", ONES)
+    np.savez(tmp_path / "fc.npz", ONES)
+    for part in ("unet", "vae"):
+        (tmp_path / part).mkdir()
+        safetensors(tmp_path / part / "model.safetensors", a=ONES, b=TWOS)
+    names = {"fc.npy", "fc.npz", "unet/a", "unet/b", "vae/a", "vae/b"}
+    assert {ref.key.op.name for ref in index_dump(tmp_path).refs} == names

@@ -56,7 +56,7 @@ def test_only_msdump_stands_at_the_top(tmp_path: Path, text: str, sentence: str)
         ("left = { rank = 0 }", "[msdump] left: needs 'path'"),
         (
             'left = { path = "x", step = 0 }',
-            "[msdump] left: unknown key 'step'; known: graph, iteration, net, path, rank",
+            "[msdump] left: unknown key 'step'; known: dtype, graph, iteration, net, path, rank, shape",
         ),
         ('left = { path = "x", rank = -1 }', "[msdump] left.rank must be a whole number, 0 or more, not the number -1"),
         (

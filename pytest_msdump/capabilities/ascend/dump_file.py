@@ -16,7 +16,7 @@ from pytest_msdump.capabilities.ascend.header import (
     bytes_behind,
     parse_header,
 )
-from pytest_msdump.capabilities.protobuf.wire import WireSpan, named_fields, span_of, varint_of
+from pytest_msdump.capabilities.protobuf.wire import FileSource, WireSpan, named_fields, span_of, varint_of
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.dtypes.decode import bytes_needed, can_decode
 from pytest_msdump.core.dumps.array_reader import BLOCK_BYTES, StoredView, can_be_held, layout_of
@@ -25,34 +25,12 @@ from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.facts.dump_proto import DUMP_DATA, NOT_NUMBERS
 from pytest_msdump.core.model.tensor import TensorSpec
 
-_WINDOW_BYTES = 2**12
 _RAW_BLOCK_BYTES = 2**20
 _LENGTH_BYTES = 8
 _LONGEST_VERSION = 64
 
 # What the vendor calls buffers and workspaces in file names.
 RAW_WORDS = {"buffer": "l1buffer", "space": "space"}
-
-
-class FileSource:
-    """A file as a `wire.WireSource`. Looks through a small window, so that fields cost no system call each."""
-
-    def __init__(self, file: StoredFile) -> None:
-        self._file, self.size = file, file.size
-        self._window, self._begin = b"", 0
-
-    @property
-    def where(self) -> str:
-        """The file's path."""
-        return self._file.where
-
-    def peek(self, start: int, count: int) -> bytes:
-        """Return up to `count` bytes from `start` on; fewer only at the end of the file."""
-        at = start - self._begin
-        if at < 0 or at + count > len(self._window):
-            length = max(0, min(max(count, _WINDOW_BYTES), self.size - start))
-            self._window, self._begin, at = self._file.read_bytes(start, length), start, 0
-        return self._window[at : at + count]
 
 
 class DumpFile(NamedTuple):

@@ -1,4 +1,4 @@
-"""Protobuf's wire format, field by field: no schema, no I/O of its own, and nothing believed that is not in bounds.
+"""Protobuf's wire format, field by field: no schema, and nothing believed that is not in bounds.
 
 A message is walked without being loaded: each field says where it begins and ends, so a tensor inside a message is
 never in memory.
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
 
+from pytest_msdump.core.dumps.stored_file import StoredFile
 from pytest_msdump.core.errors import TensorFileError
 
 VARINT, _I64, LENGTH, _I32 = 0, 1, 2, 5
@@ -23,6 +24,7 @@ _MOST = 2**64 - 1
 _MOST_TAG = 2**32 - 1
 # A writer leaves no more in one message; a forged file of empty fields would keep the run busy for long.
 _MOST_FIELDS = 2**16
+_WINDOW_BYTES = 2**12
 
 
 class WireSpan(NamedTuple):
@@ -81,6 +83,27 @@ class Memory(NamedTuple):
     def peek(self, start: int, count: int) -> bytes:
         """Return up to `count` bytes from `start` on."""
         return self.data[start : start + count]
+
+
+class FileSource:
+    """A file as a `wire.WireSource`. Looks through a small window, so that fields cost no system call each."""
+
+    def __init__(self, file: StoredFile) -> None:
+        self._file, self.size = file, file.size
+        self._window, self._begin = b"", 0
+
+    @property
+    def where(self) -> str:
+        """The file's path."""
+        return self._file.where
+
+    def peek(self, start: int, count: int) -> bytes:
+        """Return up to `count` bytes from `start` on; fewer only at the end of the file."""
+        at = start - self._begin
+        if at < 0 or at + count > len(self._window):
+            length = max(0, min(max(count, _WINDOW_BYTES), self.size - start))
+            self._window, self._begin, at = self._file.read_bytes(start, length), start, 0
+        return self._window[at : at + count]
 
 
 class NotAMessageError(TensorFileError):

@@ -14,8 +14,9 @@ from pytest_msdump.capabilities.suggest.suggest_partners import Suggested, sugge
 from pytest_msdump.capabilities.suggest.suggested_entries import EntryLines, NewEntry, SuggestedEntries, in_templates
 from pytest_msdump.cli.output import phrases, print_lines, terminal_width
 from pytest_msdump.core.compare.assemble import coverage_of
+from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.compare.planning import Plan, plan
-from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError, TensorFileError
 from pytest_msdump.core.escape import toml_value
 from pytest_msdump.core.model.tensor import STRUCTURE
 from pytest_msdump.core.ports import offered
@@ -29,7 +30,7 @@ from pytest_msdump.core.suite import SideChoice, load_suite
 
 if TYPE_CHECKING:
     from pytest_msdump.core.compare.user_code import Watch
-    from pytest_msdump.core.model.tensor import TensorRef
+    from pytest_msdump.core.model.tensor import Pair, TensorRef
     from pytest_msdump.core.report.progress import Progress
     from pytest_msdump.core.text import Phrases
 
@@ -117,11 +118,17 @@ class SuggestedSuite:
         )
 
     def run(self, watch: Watch) -> list[str]:
-        """Compare the pairs once; return sentences on what fails, with the entries to look at."""
+        """Compare the pairs once; return sentences on what fails, with the entries to look at.
+
+        ConfigError where no pair can be read.
+        """
         pairs = self._planned.pairing.pairs
         records = records_of(self._planned, watch)[0]
         failing = [pair for number, pair in enumerate(pairs) if records[number].fails]
-        said: list[str] = []
+        unread = [why for pair in failing if (why := _why_unread(pair))]
+        if unread and len(unread) == len(pairs):
+            raise ConfigError(f"{unread[0]} (no pair of {len(pairs)} can be read, so there is no suite to write)")
+        said = [self._say("suite_unread", n=len(unread), pairs=len(pairs), why=unread[0])] if unread else []
         if failing:
             names = [f"{pair.left.key.address} <-> {pair.right.key.address}" for pair in failing]
             listed = self._say.named(dict.fromkeys(names), _MOST_NAMED)
@@ -145,6 +152,17 @@ class SuggestedSuite:
         lines = [heading, "[msdump]", *(f"{key} = {value}" for key, value in table.items())]
         lines += [line for entry in self.entries.known for line in ("", *map_entry_lines(entry))]
         return [*lines, *self.entries.lines(entry_lines)]
+
+
+def _why_unread(pair: Pair) -> str:
+    """Return why a tensor of a pair cannot be opened; empty where both can."""
+    try:
+        for ref in (pair.left, pair.right):
+            if not ref.is_unseen:
+                open_view(ref).close()
+    except TensorFileError as error:
+        return str(error)
+    return ""
 
 
 def _pairs(planned: Plan) -> list[tuple[object, ...]]:
@@ -190,6 +208,7 @@ def _table(planned: Plan, parsed: argparse.Namespace, folder: Path, *, has_entri
 def _side(side: SideChoice, folder: Path) -> Any:
     path = _relative(side.path, folder)
     chosen = {name: value for name in ("rank", "net", "graph", "iteration") if (value := getattr(side, name))}
+    chosen |= {name: dict(value) for name in ("dtype", "shape") if (value := getattr(side, name))}
     return {"path": path, **chosen} if chosen else path
 
 

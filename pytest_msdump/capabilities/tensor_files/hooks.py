@@ -10,7 +10,8 @@ READERS = {
     ),
     "tensor-folder": (
         "pytest_msdump.capabilities.tensor_files.folder:TensorFolderReader",
-        -3,
-        (".pt", ".pth", ".bin", ".ckpt", ".npz", ".safetensors"),
+        -2,
+        (".pt", ".pth", ".bin", ".ckpt", ".npz", ".safetensors", ".pb", ".tensorproto"),
     ),
+    "npy-tree": ("pytest_msdump.capabilities.tensor_files.folder:NpyTreeReader", -3, (".npy",)),
 }

@@ -38,6 +38,11 @@ _Values = npt.NDArray[Any]
 
 # How files begin that PyTorch wrote before release 1.6.
 _LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"
+_ZIP, _ANY = b"PK", ".bin"
+_OF_MINDSPORE = (
+    "save it again with torch.save; of a checkpoint of MindSpore make an archive in Python: np.savez('f.npz', **{n: "
+    "p.asnumpy() for n, p in mindspore.load_checkpoint('f.ckpt').items()})"
+)
 _PICKLE, _BYTE_ORDER = "data.pkl", "byteorder"
 _BYTE_ORDERS = {b"little": "<", b"big": ">"}
 # A view may repeat its storage (`expand`), which then says nothing of how long reading takes.
@@ -50,6 +55,16 @@ class TorchFileReader(ArrayFileReader):
     name = "torch-file"
     looks_for = "a file of torch.save: .pt, .pth, .bin or .ckpt"
     suffixes = (".pt", ".pth", ".bin", ".ckpt")
+
+    def recognises(self, root: Path) -> bool:
+        """Return whether `root` is such a file, which of a ``.bin`` only its content says."""
+        if not super().recognises(root) or root.suffix.lower() != _ANY:
+            return super().recognises(root)
+        try:
+            with closing(StoredFile(root)) as file:
+                return not file.size or file.read_bytes(0, min(file.size, 2)) in (_ZIP, _LEGACY[:2])
+        except TensorFileError:
+            return True
 
     def contents_of(self, file: StoredFile) -> Contents:
         """Read ``data.pkl``; see `ArrayFileReader.contents_of`."""
@@ -95,7 +110,8 @@ def _value_of(file: StoredFile) -> tuple[Mapping[str, Member], str, Any]:
             f"{file.where}: is of the form that torch.save had before PyTorch 1.6, which has to be unpickled; save "
             "it again: torch.save(torch.load(FILE, weights_only=True), FILE)"
         )
-    members = {member.name: member for member in members_of(file, "save it again with torch.save")}
+    advice = _OF_MINDSPORE if file.where.lower().endswith(".ckpt") else "save it again with torch.save"
+    members = {member.name: member for member in members_of(file, advice)}
     pickle = next((name for name in members if name.partition("/")[2] == _PICKLE), None)
     if pickle is None:
         raise TensorFileError(f"{file.where}: has no {_PICKLE}, so torch.save did not write it")

@@ -47,19 +47,25 @@ _RECORD = frozenset({Path(MANIFEST_FILE), Path(JOURNAL_FILE)})
 _LEVELS_ABOVE = 4
 
 
-def index(root: Path, *, graph_files: Iterable[Path] = (), allow_incomplete: bool = False) -> Dump:
-    """Index the dump at `root`, in execution order and with lines of the program as far as these are known."""
+def index(
+    root: Path, *, graph_files: Iterable[Path] = (), allow_incomplete: bool = False, stored: tuple[Any, Any] = ((), ())
+) -> Dump:
+    """Index the dump at `root`, in execution order and with lines of the program as far as these are known.
+
+    `stored` are `dtype` and `shape` of a side of files without a header.
+    """
     kept = tuple(graph_files)
-    if not kept and root.suffix == _ARRAY and not isinstance(root, RemotePath) and root.is_file():
+    if not kept and not stored[0] and root.suffix == _ARRAY and not isinstance(root, RemotePath) and root.is_file():
         return reader(_ARRAY_READER).index(root)
-    return _index(root, kept, allow_incomplete=allow_incomplete)
+    return _index(root, kept, stored, allow_incomplete=allow_incomplete)
 
 
-def _index(root: Path, graph_files: tuple[Path, ...], *, allow_incomplete: bool) -> Dump:
+def _index(root: Path, graph_files: tuple[Path, ...], stored: tuple[Any, Any], *, allow_incomplete: bool) -> Dump:
     """Index anything, in stages, each of which adds to the dump."""
     unfit = storage().list_below(root) if isinstance(root, RemotePath) else ()
     with names_kept():
-        dump = _only_whole(_with_manifest(index_dump(root)), allow_incomplete=allow_incomplete)
+        dump = ports.offered("raw_files").index_as(root, *stored) if stored[0] else index_dump(root)
+        dump = _only_whole(_with_manifest(dump), allow_incomplete=allow_incomplete)
         dump, request = _with_perturbation(dump), ports.IndexRequest(graph_files, allow_incomplete)
         for step in ports.steps("indexed"):
             # The reader is another one where only statistics were saved.

@@ -159,7 +159,15 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
     graphs = {"left": suite.graph_files}
     sides = {"left": suite.left, "right": suite.right, "golden": suite.golden, "third": suite.third}
     dumps: Mapping[str, Dump] = {
-        side: _narrowed(index(choice.path, graph_files=graphs.get(side, ()), allow_incomplete=allowed), choice)
+        side: _narrowed(
+            index(
+                choice.path,
+                graph_files=graphs.get(side, ()),
+                allow_incomplete=allowed,
+                stored=(choice.dtype, choice.shape),
+            ),
+            choice,
+        )
         for side, choice in sides.items()
         if choice is not None
     }
@@ -206,6 +214,7 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
     if pairing.lost_outputs:
         pairing = replace(pairing, lost_outputs=tuple(_not_allowed(pairing.lost_outputs, suite)))
     conditions = {"golden" if runs else "", "several" if len(left.refs) + len(right.refs) > _TWO_FILES else ""}
+    conditions |= {left.reader, right.reader}
     for step in ports.steps("paired"):
         if step.is_met(conditions):
             pairing, said_of = with_added_to_pairs(step, pairing, {"left": left, "right": right, **runs})

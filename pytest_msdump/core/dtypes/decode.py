@@ -58,7 +58,8 @@ _STORED_AS = {
 _BITS = {"V2": "u2", "E2": "u2", "T2": "u2", "V1": "u1", "f1": "u1"}
 
 _REFUSED = {
-    "O": "pickled Python objects, which are never loaded: save numbers instead",
+    "O": "pickled Python objects, which are never loaded; where you trust a dict of arrays, make an archive of it in "
+    'Python: np.savez("f.npz", **np.load("f.npy", allow_pickle=True).item())',
     "S": "byte strings, which cannot be compared as numbers: leave this tensor out with deselect",
     "U": "text, which cannot be compared as numbers: leave this tensor out with deselect",
     "M": "dates, which cannot be compared as tensors: save them as int64",

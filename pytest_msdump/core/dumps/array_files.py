@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_msdump.core.dumps.array_reader import StoredView
 from pytest_msdump.core.dumps.base import DumpBuilder, Reader, reads
-from pytest_msdump.core.dumps.file_names import counted_name
 from pytest_msdump.core.dumps.listing import Folder
-from pytest_msdump.core.dumps.reruns import Reruns, number_occurrences
+from pytest_msdump.core.dumps.reruns import Reruns
 from pytest_msdump.core.dumps.stored_file import StoredFile, opened
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.model.dump import Dump, in_order
@@ -30,13 +29,14 @@ from pytest_msdump.core.model.tensor import (
 from pytest_msdump.core.text import Message, say
 
 _AT = Coordinates(iteration=0, occurrence=0)
-# One name with a number says nothing of an order.
-_FEWEST_COUNTED = 2
 
 
 @dataclass(frozen=True)
 class NamedArray:
-    """One array of a file: its name, what the file's directory claims of it, and where it is."""
+    """One array of a file: its name, what the file's directory claims of it, and where it is.
+
+    `is_named_inside` says that a file of one array has a name of it.
+    """
 
     name: str
     spec: TensorSpec
@@ -45,6 +45,7 @@ class NamedArray:
     problem: str = ""
     entry: Any = None
     keys: tuple[str, ...] = ()
+    is_named_inside: bool = False
 
 
 @dataclass(frozen=True)
@@ -138,28 +139,6 @@ def dump_of_names(builder: DumpBuilder, refs: Iterable[TensorRef]) -> Dump:
     """Return a dump of tensors of which nothing says when they were made. They get no place: names would mislead."""
     builder.note(say(Message("note_no_order")))
     return builder.build(Reruns(tuple(refs)), order=lambda found, _: in_order(found))
-
-
-def in_counted_order(builder: DumpBuilder, refs: Sequence[TensorRef]) -> Dump | None:
-    """Return a dump of files whose names all have a number of their own, which is their order and no part of the name.
-
-    None where they have none. Hooks write ``017_layer.pt``, `mindspore.ops.tensordump` ``NAME_float32_17.npy``. A name
-    that is there several times ran as often.
-    """
-    names = {ref.source.name: counted_name(ref.source.name) for ref in refs}
-    numbers = {counted.number for counted in names.values() if counted is not None}
-    if len(names) < _FEWEST_COUNTED or len(numbers) < len(names):
-        return None
-    renamed = []
-    for ref in refs:
-        counted, op = names[ref.source.name], ref.key.op
-        if counted is not None:
-            name = op.name.replace(Path(ref.source.name).stem, counted.name, 1)
-            key = ref.key._replace(op=op._replace(name=name))
-            renamed.append(replace(ref, key=key, source=replace(ref.source, timestamp=counted.number)))
-    example = min(names)
-    builder.note(say(Message("note_counted", {"n": len(names), "example": example})))
-    return builder.build(Reruns(number_occurrences(renamed)))
 
 
 def is_named_array(ref: TensorRef) -> bool:

@@ -100,9 +100,14 @@ def _likely(root: Path) -> Iterator[Reader]:
             yield reader(name)
 
 
+def reader_of(path: Path) -> Reader | None:
+    """Return the reader that knows a path, if there is one."""
+    return next((each for each in _likely(path) if each.recognises(path)), None)
+
+
 def reads(path: Path, kind: type) -> bool:
     """Whether a path is read by a reader of this kind."""
-    return isinstance(next((each for each in _likely(path) if each.recognises(path)), None), kind)
+    return isinstance(reader_of(path), kind)
 
 
 def index_dump(root: Path) -> Dump:
@@ -112,18 +117,19 @@ def index_dump(root: Path) -> Dump:
         raise DumpNotFoundError(f"{root}: no such directory or file; give the directory a dump was written to")
     if not root.is_dir() and (kind := irregular_kind(root.stat())):
         raise DumpNotFoundError(f"{root}: {kind}; give the directory a dump was written to")
-    for each in _likely(root):
-        if each.recognises(root):
-            return each.index(root)
-    names = (folder.text(name) for folder in walk(root) for name in (*folder.files, *folder.closed))
-    example = next(names, None) if root.is_dir() else root.name
+    if (known := reader_of(root)) is not None:
+        return known.index(root)
+    found = (folder.text(name) for folder in walk(root) for name in (*folder.files, *folder.closed))
+    example = next(found, None) if root.is_dir() else root.name
     if example is None:
         return Dump(root=root, reader=EMPTY)
-    known = ", ".join(sorted({*ports.rows("READERS"), *_foreign()}))
+    about = ports.rows("OFFERS").get("foreign_files")
+    if about and (seeming := ports.load(about).described(root)):
+        raise UnknownDumpFormatError(f"{root}: {seeming}")
     shown = example if len(example) <= _LONGEST_EXAMPLE else f"{example[:_LONGEST_EXAMPLE]}..."
     raise UnknownDumpFormatError(
-        f"{root}: give the directory of a dump; no known format has names like '{shown}'. "
-        f"Known: {known} (docs/reference/dump_formats.md)"
+        f"{root}: give the directory of a dump; no known format has names like '{shown}'. Tensors are read from .npy, "
+        f".npz, .pt, .safetensors and {', '.join(('others', *_foreign()))} (docs/reference/dump_formats.md)"
     )
 
 

@@ -80,30 +80,34 @@ def parse_protobuf(name: str) -> ReferenceName | None:
     return parse_reference(f"{stem}.npy") if dot + suffix in PROTOBUF_SUFFIXES else None
 
 
-# -- Numbers that say in which order files were written --------------------------------------------------------------
+# -- Folders of iterations and ranks ---------------------------------------------------------------------------------
 
-_COUNTED = re.compile(r"([0-9]{1,9})[_.-]+(?=[^0-9_.-])(.+)", re.DOTALL)
-_TENSORDUMP = re.compile(r"(.+)_([a-z]+[0-9]*(?:_e[0-9]m[0-9]\w*)?)_([0-9]{1,9})", re.DOTALL)
+_NUMBERED = re.compile(rf"([a-z_]*?)[-_= ]?({_NUMBER})", re.ASCII | re.IGNORECASE)
+# Scopes are numbered, too: `layers.0`, `stage_1`. These words count what a program does again.
+_COUNTING = {
+    **dict.fromkeys(("", "step", "steps", "global_step", "iter", "iters", "iteration", "epoch", "batch"), "iteration"),
+    **dict.fromkeys(("test_data_set", "result", "sample"), "iteration"),
+    "rank": "rank",
+}
 
 
-class CountedName(NamedTuple):
-    """A name without its number, and the number."""
+class NumberedFolder(NamedTuple):
+    """A word, which coordinate it counts, and the number."""
 
-    name: str
+    word: str
+    coordinate: str
     number: int
 
 
-def counted_name(name: str) -> CountedName | None:
-    """Read ``0017_NAME.EXT`` and ``NAME_DTYPE_17.EXT``, as hooks with a counter and `mindspore.ops.tensordump` write.
+def numbered_folder(name: str) -> NumberedFolder | None:
+    """Read the name of a folder of one iteration or rank, as programs of users write them.
 
-    >>> counted_name("017_layers.0.q.pt"), counted_name("fc0_float32_8.npy")
-    (CountedName(name='layers.0.q', number=17), CountedName(name='fc0', number=8))
+    >>> numbered_folder("step_12"), numbered_folder("layer_3")
+    (NumberedFolder(word='step', coordinate='iteration', number=12), None)
     """
-    stem = Path(name).stem
-    if match := _COUNTED.fullmatch(stem):
-        return CountedName(match[2], int(match[1]))
-    match = _TENSORDUMP.fullmatch(stem)
-    return CountedName(match[1], int(match[3])) if match and canonical(match[2]) else None
+    match = _NUMBERED.fullmatch(name)
+    word = match[1].lower() if match else ""
+    return NumberedFolder(word, _COUNTING[word], int(match[2])) if match and word in _COUNTING else None
 
 
 # -- MindSpore -------------------------------------------------------------------------------------------------------

@@ -11,11 +11,11 @@ from pathlib import Path
 from pytest_msdump.core.dumps.array_files import ArrayFileReader
 from pytest_msdump.core.dumps.base import DumpBuilder, Reader, reader
 from pytest_msdump.core.dumps.dump_tree import RANK_FOLDER
-from pytest_msdump.core.dumps.file_names import number, parse_reference
+from pytest_msdump.core.dumps.file_names import ReferenceName, number, numbered_folder, parse_reference
 from pytest_msdump.core.dumps.listing import Folder, walk
 from pytest_msdump.core.dumps.manifest import apply_entry, graphs_of, labels_of, read_manifest, why_incomplete
 from pytest_msdump.core.dumps.npy import open_npy
-from pytest_msdump.core.dumps.reruns import Reruns, number_occurrences, separate_runs
+from pytest_msdump.core.dumps.reruns import Reruns, number_occurrences, order_by_time, separate_runs
 from pytest_msdump.core.dumps.sidefiles import MAPPING, originals_in
 from pytest_msdump.core.dumps.stored_file import opened
 from pytest_msdump.core.errors import TensorFileError
@@ -82,7 +82,7 @@ class NpyFolderReader(Reader):
         builder.note(*notes)
         entries = {} if manifest is None else manifest.tensors
         archived, damage = _folders_in(root, entries) if ARCHIVE_FILE in folders[0].files else ({}, "")
-        refs = _find(builder, folders, archived)
+        refs = _find(builder, folders, archived, is_recording=manifest is not None)
         if damage:
             builder.note(damage)
         if manifest is None:
@@ -96,7 +96,7 @@ class NpyFolderReader(Reader):
             is_one_run = refs.keys() <= entries.keys()
             runs = Reruns(number_occurrences(named)) if is_one_run else separate_runs(named)
         builder.note(*runs.notes)
-        dump = builder.build(runs._replace(notes=()))
+        dump = builder.build(runs._replace(notes=()), order=order_by_time)
         if manifest is None:
             return dump
         dump = replace(
@@ -114,7 +114,11 @@ class NpyFolderReader(Reader):
 
 
 def _find(
-    builder: DumpBuilder, listed: Sequence[Folder], archived: Mapping[Folder, Mapping[str, int]]
+    builder: DumpBuilder,
+    listed: Sequence[Folder],
+    archived: Mapping[Folder, Mapping[str, int]],
+    *,
+    is_recording: bool,
 ) -> Mapping[str, TensorRef]:
     """Return the tensors by path below the root, with ``/``; of `archived` folders the numbers in the archive."""
     folders = (*listed, *archived)
@@ -129,9 +133,13 @@ def _find(
         originals, notes = originals_in(builder.root, folder)
         builder.note(*notes)
         at, path = Coordinates(iteration=iteration, occurrence=0), folder.below(builder.root)
+        # A recording and a mapping name what is theirs.
+        takes_any = not is_recording and MAPPING not in folder.files
         unknown = []
         for name in _beside_record(folder):
             parsed = parse_reference(name) or parse_reference(originals.get(name, ""))
+            if parsed is None and takes_any and name.endswith(_SUFFIX) and name != _SUFFIX:
+                parsed = ReferenceName(name.removesuffix(_SUFFIX), 0, None)
             if parsed is not None:
                 key = TensorKey(OpKey(parsed.op, at), "output", parsed.slot)
                 source = TensorSource(path, name, parsed.timestamp)
@@ -155,14 +163,19 @@ def _beside_record(folder: Folder) -> Sequence[str]:
 
 
 def _may_hold(folder: Folder) -> bool:
-    return not folder.parts or (len(folder.parts) == 1 and number(folder.parts[0]) is not None)
+    return not folder.parts or (len(folder.parts) == 1 and _iteration(folder.parts[0]) is not None)
+
+
+def _iteration(name: str) -> int | None:
+    found = numbered_folder(name)
+    return found.number if found and found.coordinate == "iteration" else None
 
 
 def _holds_tensors(folder: Folder) -> bool:
     # A numbered file beside a mapping may stand for any name.
     is_mapped = MAPPING in folder.files
     return any(
-        parse_reference(name)
+        ((parsed := parse_reference(name)) and parsed.timestamp is not None)
         or (is_mapped and name.endswith(_SUFFIX) and number(name.removesuffix(_SUFFIX)) is not None)
         for name in folder.files
     )
@@ -175,7 +188,7 @@ def _iterations(folders: Sequence[Folder]) -> Mapping[tuple[str, ...], int]:
     if not steps:
         return {(): 0}
     # Shorter names come last and win: of `1` and `01`, `1` is the iteration.
-    by_number = {int(parts[0]): parts for parts in steps}
+    by_number = {_iteration(parts[0]) or 0: parts for parts in steps}
     return {parts: iteration for iteration, parts in by_number.items()}
 
 

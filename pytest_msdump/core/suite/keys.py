@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.core.forms import Form, by_name, described, expected, in_tuple, lacking, list_of, table, union
 from pytest_msdump.core.forms.values import FLAG, TEXT, whole
@@ -153,7 +155,7 @@ class SideText(NamedTuple):
     """One side as written, a path or a URL. ``@env`` is looked up only when nothing overrides it."""
 
     path: PlacedPath
-    choice: Mapping[str, str | None]
+    choice: Mapping[str, Any]
 
 
 class FileName(NamedTuple):
@@ -308,8 +310,38 @@ _ENTRY = _table(
     "right",
     join=" ",
 )
+
+
+def _dtype(value: object, where: str) -> str:
+    name = canonical(_text.read(value, where))
+    if name is None or not DTYPES[name].native:
+        known = [one for one, fact in DTYPES.items() if fact.native]
+        raise UnknownNameError(f"{where}: no numbers are known of data type {value!r}; {nearest(str(value), known)}")
+    return name
+
+
+_LENGTHS = list_of(_WHOLE, what="an array of lengths")
+
+
+def _by_operator(form: Form, kind: type | tuple[type, ...], what: str) -> Form:
+    """Return the form of a value for all operators, or of a table of operators and their values, as pairs of both."""
+    named = by_name(form)
+    return union(
+        f"{what}, or a table of operators and such",
+        (kind, Form(lambda value, where: (("*", form.read(value, where)),))),
+        (Mapping, Form(lambda value, where: tuple(named.read(value, where).items()))),
+    )
+
+
 _SIDE = _table(
-    {"path": Form(path_text), "net": _text, **dict.fromkeys(("rank", "graph", "iteration"), Form(spec_text))}, "path"
+    {
+        "path": Form(path_text),
+        "net": _text,
+        **dict.fromkeys(("rank", "graph", "iteration"), Form(spec_text)),
+        "dtype": _by_operator(Form(_dtype), str, "a data type"),
+        "shape": _by_operator(_LENGTHS, (list, tuple), "an array of lengths"),
+    },
+    "path",
 )
 
 
@@ -321,6 +353,8 @@ def _side(value: object, where: str, base: Path) -> SideText:
     """Read a side: a path, or a table of a path and coordinates."""
     if isinstance(value, Mapping):
         side = _SIDE.read(value, where)
+        if "shape" in side and "dtype" not in side:
+            raise ConfigError(f"{where}: shape is of files without a header, which need dtype, too")
         return SideText(PlacedPath(side.pop("path"), base, f"{where}.path"), side)
     if not isinstance(value, str | os.PathLike):
         raise expected("a path or { path = …, rank = … }", value, where)

@@ -38,13 +38,18 @@ ENV = "@env"
 
 
 class SideChoice(NamedTuple):
-    """One side: its path, and which coordinates to take, ``None`` = all: `net` by name, others as ``"0|2-3"``."""
+    """One side: its path, and which coordinates to take, ``None`` = all: `net` by name, others as ``"0|2-3"``.
+
+    `dtype` and `shape` say what files without a header hold, by globs of operators; see ``runtime_files.raw``.
+    """
 
     path: Path
     net: str | None = None
     rank: str | None = None
     graph: str | None = None
     iteration: str | None = None
+    dtype: tuple[tuple[str, str], ...] = ()
+    shape: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

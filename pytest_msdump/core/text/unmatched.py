@@ -153,7 +153,7 @@ note_exception_dump | an exception dump (op_debug_mode 4): it has the inputs of 
 note_exception_on | an exception dump (op_debug_mode 4), of which MindSpore writes Parameters only on {device} | 异常 dump（op_debug_mode 4），MindSpore 在 {device} 上只写出 Parameter
 note_sampled_dump | a sampled dump: of each tensor at most {sample} elements along its first axis were saved | 采样 dump：每个张量沿第一轴最多保存 {sample} 个元素
 note_ended_early | the run ended before it dumped a tensor: it left only its dump configuration | 运行在落盘任何张量之前已结束：只留下其 dump 配置
-note_no_time | {n:n_files} of which the last number is no time (15 or 16 digits, microseconds since 1970): each is an operator of its own name, e.g. {op} of {file}; a counter, or a time in another unit? `msdump rename` mends such names | {n:n_files}的最后一个数字不是时间（15 或 16 位，自 1970 年起的微秒数）：各自作为单独命名的算子，如 {file} 的 {op}；是计数器，还是其他单位的时间？`msdump rename` 可修正这类名称
+note_no_time | {n:n_files} without a time at the end of the name (15 or 16 digits, microseconds since 1970): each is an operator of its own name, e.g. {op} of {file}; a counter, or a time in another unit? `msdump rename` mends such names | {n:n_files}的名称末尾没有时间（15 或 16 位，自 1970 年起的微秒数）：各自作为单独命名的算子，如 {file} 的 {op}；是计数器，还是其他单位的时间？`msdump rename` 可修正这类名称
 note_graph_unread | {why}; source lines and shapes of graph {graph} are not known | {why}；计算图 {graph} 的代码行和形状未知
 note_structure | it has the structure of the network alone (task structure): no tensors were saved, and no statistics | 只有网络结构（task 为 structure）：没有保存张量，也没有统计量
 note_no_hashes | no call has hashes; record within DebugMode.log_tensor_hashes() | 没有任何调用带有哈希；请在 DebugMode.log_tensor_hashes() 中采集

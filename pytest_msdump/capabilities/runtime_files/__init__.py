@@ -1,0 +1,1 @@
+"""The capability `runtime_files`."""

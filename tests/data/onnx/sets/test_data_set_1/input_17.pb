@@ -1,0 +1,2 @@
+B
+float8e5m2J	@ÀF<FÆ¼DB
