@@ -125,11 +125,7 @@ def expanded_entries(
     partner is not there, gets none. What names nothing stays as it is, and is then a module's path, or missing.
     """
     plain = {entry.left for entry in entries}
-
-    def is_there(name: str) -> bool:
-        address = parse_address(name)
-        return bool(right.resolve(address)) or any(modules["right"].named(address))
-
+    is_there = partial(_is_there, right, modules["right"])
     found: list[MapEntry] = []
     for number, entry in enumerate(entries, start=1):
         rename = _renaming(entry, left, right, entry.label or f"map entry {number}")
@@ -139,6 +135,23 @@ def expanded_entries(
             made = list(_made(entry, rename, dict.fromkeys(modules["left"].paths()), plain, is_there))
         found += made or [entry]
     return found
+
+
+def renamed_in_vain(
+    entries: Sequence[MapEntry], left: Side, right: Side, modules: Modules
+) -> Iterator[tuple[MapEntry, str, str]]:
+    """Yield the entry and both names of operators whose name in a `LayerNames` the right lacks."""
+    for entry in entries:
+        if isinstance(entry.rename, LayerNames) and (rename := _renaming(entry, left, right, entry.label)):
+            for name in dict.fromkeys(op.key.label for op in left.ops):
+                other = rename(name)
+                if other is not None and not _is_there(right, modules, other):
+                    yield entry, name, other
+
+
+def _is_there(side: Side, modules: Modules, name: str) -> bool:
+    address = parse_address(name)
+    return bool(side.resolve(address)) or any(modules.named(address))
 
 
 def _renaming(entry: MapEntry, left: Side, right: Side, label: str) -> Renaming | None:
