@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,25 +12,35 @@ import pytest
 from pytest_msdump.cli import main
 from pytest_msdump.core.report.json_report import read_json
 
-pytest.importorskip("msprobe.pytorch")
-layer_mapping = pytest.importorskip("msprobe.core.compare.layer_mapping.layer_mapping")
+# Imported by other processes alone: it puts a stub in the place of TensorFlow.
+if find_spec("msprobe") is None:
+    pytest.skip("msprobe is not installed", allow_module_level=True)
 
 pytestmark = [pytest.mark.live, pytest.mark.e2e, pytest.mark.filterwarnings("ignore")]
 
 LEAF = {"type": "", "dtype": "torch.float32", "shape": [2], "Max": 1.0, "Min": 0.0, "Mean": 0.5, "Norm": 1.0}
 PARTS = ["x", "y", "z", "0", "1"]
+MAPPING = """
+import json, sys
+from msprobe.core.compare.layer_mapping.layer_mapping import generate_api_mapping_by_layer_mapping
+print(json.dumps(generate_api_mapping_by_layer_mapping(*sys.argv[1:])))
+"""
 
 
 def name_of(side):
     return side.get("true_name") or side["address"].rsplit(":", 2)[0]
 
 
+def ran(*words):
+    command = [sys.executable, "-W", "ignore", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def test_dtensors_of_four_ranks_are_the_tensors_of_one(tmp_path):
     for world_size in ("4", "1"):
-        program = Path(__file__).with_name("msprobe_dtensors.py")
-        words = [sys.executable, "-W", "ignore", program, tmp_path, world_size]
-        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
-        assert done.returncode == 0, done.stdout + done.stderr
+        ran(Path(__file__).with_name("msprobe_dtensors.py"), tmp_path, world_size)
     code = main(["compare", f"{tmp_path}/4", f"{tmp_path}/1", "--io", "all", f"--report-dir={tmp_path}/out"])
     records = read_json(tmp_path / "out/results.json")["tensors"]
     verdicts = {(name_of(one["left"]), one["verdict"]) for one in records}
@@ -49,7 +60,7 @@ def written(folder, kind, names):
     return folder / "dump.json"
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_layer_mapping_pairs_what_msprobe_pairs(seed, tmp_path):
     choose = random.Random(seed)
     names = {".".join(choose.choices(PARTS, k=choose.randint(1, 4))): choose.choice("ABC") for _ in range(60)}
@@ -62,7 +73,7 @@ def test_a_layer_mapping_pairs_what_msprobe_pairs(seed, tmp_path):
         for layer in ("TopLayer", "A", "B", "x")
     ]
     mapping.write_text("\n".join(lines))
-    theirs = layer_mapping.generate_api_mapping_by_layer_mapping(str(left), str(right), str(mapping))
+    theirs = json.loads(ran("-c", MAPPING, left, right, mapping).splitlines()[-1])
     wanted = {
         (mine.split(".", 1)[1].rsplit(".", 3)[0], other.split(".", 1)[1].rsplit(".", 3)[0])
         for mine, other in theirs.items()
