@@ -34,7 +34,7 @@ if language_of(None, os.environ) == "zh":
 
 @pytest.fixture(scope="session")
 def every_module() -> None:
-    """Load all of ours: of a module that an inner run loads, and pytester forgets, the classes would be others later."""
+    """Load all of ours: what an inner run loads first, pytester forgets, and it is loaded again with other classes."""
     for module in walk_packages(pytest_msdump.__path__, "pytest_msdump."):
         if not module.name.endswith("__main__"):
             import_module(module.name)
