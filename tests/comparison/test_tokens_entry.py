@@ -68,3 +68,9 @@ def test_other_tokens_have_no_entry(ids, tmp_path, monkeypatch, capsys):
     recorded(tmp_path / "left", padded(SEQUENCES, 6, "right"))
     recorded(tmp_path / "right", np.array(ids))
     assert entry(tmp_path, monkeypatch, capsys) == (1, None)
+
+
+def test_a_mask_is_no_tensor_of_ids(tmp_path, monkeypatch, capsys):
+    recorded(tmp_path / "left", padded([[1, 1, 1]], 6, "left"))
+    recorded(tmp_path / "right", padded([[1, 1, 1]], 4, "right"))
+    assert entry(tmp_path, monkeypatch, capsys) == (1, None)

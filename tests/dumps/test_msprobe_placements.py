@@ -133,6 +133,7 @@ def test_what_is_not_enough_is_an_error_that_says_so(said, shown, tmp_path, caps
         {"device_mesh": None, "placements": [7]},
         layout([2, -1]),
         layout([1]),
+        layout(["1", -1]),
         layout([1, 1]),
         layout([1, -1], **{"Rank List": [0, 1]}),
         layout([1, -1], **{"Device Matrix": [2, -2]}),

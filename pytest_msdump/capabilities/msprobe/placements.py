@@ -89,8 +89,10 @@ def _of_mindspore(leaf: Mapping[str, Any], rank: int) -> PlacedShard:
         return unclear
     if len(names) != len(lengths) or not all(map(_is_name, names)) or len(places) != len(leaf["shape"]):
         return unclear
+    if not all(type(one) is int for place in places for one in place):
+        return unclear
     # Axes are counted from the last one on; -1 is none.
-    cuts = [[len(lengths) - 1 - one for one in place if type(one) is int and one != -1] for place in places]
+    cuts = [[len(lengths) - 1 - one for one in place if one != -1] for place in places]
     used = [axis for axes in cuts for axis in axes]
     is_partial = len(partial) == len(lengths) and all(one in (None, "sum") for one in partial)
     if not set(used) <= {*range(len(lengths))} or len(used) != len(set(used)) or (partial and not is_partial):
