@@ -1,92 +1,29 @@
-"""Finds the entry that compares token by token what two runs padded, or cut into steps, in other ways."""
+"""Says which entry compares token by token what two runs padded, or cut into steps, in other ways."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import replace
-from itertools import product
 
-import numpy as np
-import numpy.typing as npt
-
-from pytest_msdump.capabilities.shards.model import TokenIds, tokens_of
-from pytest_msdump.capabilities.tokens.tokens import with_common_tokens
-from pytest_msdump.core.compare.opening import open_logical
-from pytest_msdump.core.errors import MsdumpError
-from pytest_msdump.core.facts.dtypes import DTYPES
-from pytest_msdump.core.model.dump import PARAMETER, Dump
 from pytest_msdump.core.model.report import Report
-from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.core.ports import Planned
 from pytest_msdump.core.text import Message, say
 
 _CODE = "one_length_differs"
-# Tensors that are opened, in the order of the run, and elements that are read of each.
-_MOST_OPENED, _MOST_IDS = 64, 2**20
-_MOST_PADS = 6
-
-
-_Rows = npt.NDArray[np.int64]
 
 
 def with_entry(report: Report, plan: Planned) -> Report:
     """Return the report with a note that has the entry, where one was found that works."""
-    dumps = {"left": plan.left, "right": plan.right}
-    codes = {finding.message.code for record in report.records for finding in record.verdict.findings}
-    if _CODE not in codes or any(tokens_of(ref).runs.shapes for dump in dumps.values() for ref in dump.refs):
+    if _CODE not in {finding.message.code for record in report.records for finding in record.verdict.findings}:
         return report
-    tokens = next(_entries(dumps), None)
+    # Loaded for what fails alone.
+    from pytest_msdump.capabilities.tokens.same_tokens import entry_of
+
+    tokens = entry_of({"left": plan.left, "right": plan.right})
     if tokens is None:
         return report
-    more = {"pad": tokens.pad, "steps": tokens.steps}
     keys = [f'tokens.ids = "{tokens.ids}"']
-    keys += [f"tokens.{name} = {value!r}".replace("'", '"') for name, value in more.items() if value is not None]
+    if tokens.pad is not None:
+        keys.append(f"tokens.pad = {tokens.pad}")
+    if tokens.steps is not None:
+        keys.append(f'tokens.steps = "{tokens.steps}"')
     return replace(report, notes=(*report.notes, say(Message("tokens_entry", {"keys": tuple(keys)}))))
-
-
-def _entries(dumps: Mapping[str, Dump]) -> Iterator[TokenIds]:
-    """Yield the entries by which both sides have the same tokens."""
-    left, right = (_ids_of(dump) for dump in dumps.values())
-    for address in left.keys() & right.keys():
-        rows = [*left[address], *right[address]]
-        ends = [int(one) for row in rows for one in (row[0, 0], row[0, -1], row[-1, 0], row[-1, -1])]
-        pads = [None, *dict.fromkeys(ends)][:_MOST_PADS]
-        steps = [None, "iteration", "occurrence"] if len(left[address]) != len(right[address]) else [None]
-        if len({one for row in rows for one in np.unique(row).tolist()}) < 3:
-            continue
-        for pad, step in product(pads, steps):
-            tokens = TokenIds(address, pad, steps=step)
-            try:
-                made = with_common_tokens(dumps, tokens)
-            except MsdumpError:
-                continue
-            if all(any(tokens_of(ref).runs.runs for ref in dump.refs) for dump in made.values()):
-                yield tokens
-
-
-def _ids_of(dump: Dump) -> dict[str, list[_Rows]]:
-    """Return the first tensors of whole numbers in one or two dimensions, by address."""
-    found: dict[str, list[_Rows]] = {}
-    for ref in _likely(dump)[:_MOST_OPENED]:
-        if (rows := _rows(ref)) is not None:
-            found.setdefault(ref.key.address, []).append(rows)
-    return found
-
-
-def _rows(ref: TensorRef) -> _Rows | None:
-    try:
-        with closing(open_logical(ref)) as view:
-            is_whole = view.spec.dtype in DTYPES and DTYPES[view.spec.dtype].kind == "integer"
-            if not is_whole or len(view.shape) not in (1, 2) or not 0 < view.size <= _MOST_IDS:
-                return None
-            return view.read(0, view.size).astype(np.int64).reshape(-1, view.shape[-1])
-    except MsdumpError:
-        return None
-
-
-def _likely(dump: Dump) -> list[TensorRef]:
-    """Return what may hold ids: what calls were given first, and what is called so."""
-    refs = [ref for ref in dump.refs if ref.key.op.op_type != PARAMETER and not ref.is_unseen]
-    named = [ref for ref in refs if any(word in ref.key.op.label.lower() for word in ("ids", "token"))]
-    return [*named, *(ref for ref in refs if ref.key.io == "input" and ref not in named)]
