@@ -6,14 +6,15 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 # pytester forgets modules that an inner run imported; NumPy cannot be loaded twice in a process.
 import numpy  # noqa: F401 - as above
 import pytest
 
-import pytest_msdump.assertions
-import pytest_msdump.plugin.collect  # noqa: F401
+import pytest_msdump
 from pytest_msdump.core.settings.options import language_of
 
 pytest_plugins = ["pytester"]
@@ -29,6 +30,20 @@ with suppress(ModuleNotFoundError):
 # Texts are held against English ones, whatever the locale of who runs the tests.
 if language_of(None, os.environ) == "zh":
     os.environ["LC_ALL"] = "C.UTF-8"
+
+
+@pytest.fixture(scope="session")
+def every_module() -> None:
+    """Load all of ours: what an inner run loads first, pytester forgets, and it is loaded again with other classes."""
+    for module in walk_packages(pytest_msdump.__path__, "pytest_msdump."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+
+
+@pytest.fixture
+def pytester(every_module: None, pytester: pytest.Pytester) -> pytest.Pytester:  # noqa: ARG001
+    """Let no inner run be the first to load a module of ours."""
+    return pytester
 
 
 @pytest.fixture(scope="session")

@@ -156,8 +156,8 @@ def test_other_grouping_suggests_reshape_with_its_condition():
 
 
 def test_other_counts_name_both_and_suggest_neither():
-    sentence = explained((2, 5, 7), (2, 5, 8))
-    assert "left (2, 5, 7) has 70 elements, right (2, 5, 8) has 80 elements" in sentence
+    sentence = explained((2, 5, 7), (2, 4, 8))
+    assert "left (2, 5, 7) has 70 elements, right (2, 4, 8) has 64 elements" in sentence
     assert "transpose" not in sentence
     assert "reshape" not in sentence
     assert "right (1,) has 1 element:" in explained((2,), (1,))
@@ -166,3 +166,21 @@ def test_other_counts_name_both_and_suggest_neither():
 def test_many_equal_axes_are_explained_without_trying_every_order():
     left = (2,) * 15 + (3,) + (2,) * 15
     assert len(proposed(explained(left, left[1:] + left[:1]))) == 31
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "said"),
+    [
+        ((2, 32, 64), (2, 24, 64), ("along axis 1 alone", "`tokens`", "`crop = 1`")),
+        ((9, 64), (7, 64), ("along axis 0 alone", "`tokens`", "`crop = 0`")),
+        ((4, 100), (4, 97), ("along axis 1 alone", "`crop = 1`")),
+        ((2, 32, 64), (1, 24, 64), ("elements",)),
+        ((7,), (8,), ("elements",)),
+        ((2, 0, 4), (2, 3, 4), ("elements",)),
+    ],
+)
+def test_one_length_that_differs_is_told_with_what_compares_it(left, right, said):
+    sentence = explained(left, right)
+    wanted = " ".join(said)
+    assert all((word in sentence) == (word in wanted) for word in ("alone", "`tokens`", "`crop"))
+    assert all(one in sentence for one in said)

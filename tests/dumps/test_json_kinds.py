@@ -14,7 +14,6 @@ KINDS = [
     ("any.json", {"common_dump_settings": COMMON, "async_dump_settings": {"enable": True}}, "MindSpore", "explain"),
     ("acl_dump_0.json", {"dump": {"dump_path": "/d", "dump_mode": "all", "dump_list": []}}, "CANN", "explain"),
     ("acl.json", {"dump": {"dump_scene": "lite_exception"}}, "CANN", "config explain"),
-    ("dump.json", {"task": "tensor", "level": "mix", "data": {}}, "dump of msprobe", "give the folder"),
     ("stack.json", {"0": [["Module.a"], ["File x"]]}, "dump of msprobe", "give the folder"),
     ("construct.json", {"Module.a.forward.0": None}, "dump of msprobe", "give the folder"),
     ("config.json", {"task": "statistics", "dump_path": "/d", "level": "L1"}, "configuration of msprobe", "dump_path"),

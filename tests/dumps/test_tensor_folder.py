@@ -137,14 +137,6 @@ def test_a_number_that_two_files_have_is_no_order(tmp_path: Path) -> None:
     assert addresses(tmp_path) == ["1_act:output:0", "1_conv:output:0", "2_fc:output:0"]
 
 
-def test_what_macos_writes_beside_a_file_is_no_tensor(tmp_path: Path) -> None:
-    np.save(tmp_path / "conv1.npy", ONES)
-    (tmp_path / "._conv1.npy").write_bytes(b"\0\5\x16\7")
-    dump = index_dump(tmp_path)
-    assert [ref.key.op.name for ref in dump.refs] == ["conv1"]
-    assert [path.name for path in dump.unexplained] == ["._conv1.npy"]
-
-
 def test_a_folder_of_unknown_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "layer.xyz").touch()
     with pytest.raises(UnknownDumpFormatError, match=r"no known format has names like 'layer\.xyz'"):

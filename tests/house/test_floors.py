@@ -131,8 +131,7 @@ def test_a_capability_is_imported_only_by_those_that_need_it():
         f"{module} imports {other}"
         for module, others in edges_of_modules().items()
         for other in others
-        if capability(other)
-        and capability(other) not in needs.get(capability(module), ())
+        if capability(other) and capability(other) not in needs.get(capability(module), ())
     ]
     assert not wrong
 

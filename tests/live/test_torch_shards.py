@@ -65,7 +65,7 @@ DENSE_FAULTS = {
     "stale_optimizer_state": ("q.weight/momentum_buffer", "below_limit"),
     "padding_counted": ("loss", "above_limit"),
     "tied_updated_twice": ("embed.weight/updated", "below_limit"),
-    "remainder_dropped": ("tail.weight", "element_counts_differ"),
+    "remainder_dropped": ("tail.weight", "one_length_differs"),
 }
 MOE_FAULTS = {
     "router_not_synchronised": ("router.weight", "replica"),

@@ -50,7 +50,6 @@ _BY_KEYS = (
         for name in ("common", "e2e", "async")
     ),
     (("dump",), "a dump configuration of CANN (acl.json)", _EXPLAIN),
-    (("task", "data"), _MSPROBE, _FOLDER),
     (("task", "dump_path"), "a configuration of msprobe", "give the folder that its dump_path names"),
     (("schema_version", "counts", "tensors"), "the result of a comparison", "judge it again: msdump check {file}"),
     (("schema_version", "renamed"), "what msdump rename did", "take it back: msdump rename --undo {file}"),

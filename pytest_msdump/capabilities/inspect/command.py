@@ -20,7 +20,7 @@ from pytest_msdump.capabilities.inspect.file import (
 from pytest_msdump.capabilities.inspect.survey import survey, verify
 from pytest_msdump.cli.output import add_quiet, argument_groups, phrases, print_lines, terminal_width
 from pytest_msdump.core.compare.opening import as_path, index, listed
-from pytest_msdump.core.dumps.array_files import names_arrays
+from pytest_msdump.core.dumps.base import is_whole_dump
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import printed_json, terminal_lines
 from pytest_msdump.core.model.dump import Dump
@@ -91,7 +91,7 @@ def run(parsed: argparse.Namespace) -> int:
     for option, runs in (("line", _line), ("check", _check), ("verify", _verify), ("save_txt", _save)):
         if getattr(parsed, option):
             return runs(target, parsed)
-    return _file(target, parsed) if target.is_file() and not names_arrays(target) else _survey(target, parsed)
+    return _survey(target, parsed) if is_whole_dump(target) else _file(target, parsed)
 
 
 def _indexed(target: Path, parsed: argparse.Namespace, progress: Progress | None = None) -> Dump:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_msdump.capabilities.msprobe.placements import PlacedShard, placed
 from pytest_msdump.capabilities.tensor_files.torch_file import open_only_tensor
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.dumps.base import DumpBuilder, Reader
@@ -19,7 +21,7 @@ from pytest_msdump.core.dumps.sidefiles import parse_object, read_text
 from pytest_msdump.core.errors import UnknownDumpFormatError
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.model.describe import counted
-from pytest_msdump.core.model.dump import PARAMETER, Dump, in_order
+from pytest_msdump.core.model.dump import PARAMETER, DistributedRank, Dump, Manifest, in_order
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
@@ -34,6 +36,7 @@ from pytest_msdump.core.model.tensor import (
     TensorView,
     mangle,
 )
+from pytest_msdump.core.storage.files import open_regular
 from pytest_msdump.core.text import Message, say
 
 _MODULE = re.compile(
@@ -87,6 +90,7 @@ class SavedTensor(NamedTuple):
     spec: TensorSpec = TensorSpec()
     statistics: Mapping[str, Statistic] = {}
     is_listed: bool = True
+    placed: PlacedShard | None = None
 
     def named(self, place: int) -> tuple[str, str | None, str, int]:
         """Return name, type, input or output, and slot, as our recordings have them; `place` is where in its part."""
@@ -142,23 +146,23 @@ def parse_file(name: str) -> SavedTensor | None:
     )
 
 
-def tensors_of(values: Mapping[str, Any]) -> tuple[list[SavedTensor], int]:
-    """Return the tensors of a ``dump.json`` in the order of its calls, and how many of its entries are none."""
+def tensors_of(values: Mapping[str, Any], rank: int | None = None) -> tuple[list[SavedTensor], int]:
+    """Return the tensors of a rank's ``dump.json`` in the order of its calls, and how many of its entries are none."""
     data = values.get("data")
     found: list[SavedTensor] = []
     wrong = 0
     for name, entry in _in_order(data) if isinstance(data, dict) else ():
         call = parse_call(name)
         if call is not None and call.way == "debug":
-            found += [_saved(call, "output", index, leaf) for index, leaf in _leaves(entry)]
+            found += [_saved(call, "output", index, leaf, rank) for index, leaf in _leaves(entry)]
         elif call is None or not isinstance(entry, dict):
             wrong += entry is not None
         elif call.way == "parameters_grad":
             # By weight, each in a list of one.
-            found += [_saved(call, "weight", index[:1], leaf) for index, leaf in _leaves(entry)]
+            found += [_saved(call, "weight", index[:1], leaf, rank) for index, leaf in _leaves(entry)]
         else:
             parts = ((part, _leaves(entry.get(key))) for key, part in _PARTS.items())
-            found += [_saved(call, part, index, leaf) for part, leaves in parts for index, leaf in leaves]
+            found += [_saved(call, part, index, leaf, rank) for part, leaves in parts for index, leaf in leaves]
     return found, wrong
 
 
@@ -183,7 +187,9 @@ def _leaves(value: Any, depth: int = 0) -> Iterator[tuple[tuple[str, ...], Mappi
             yield from (((text, *index), leaf) for index, leaf in _leaves(part, depth + 1))
 
 
-def _saved(call: MsprobeCall, part: str, index: tuple[str, ...], leaf: Mapping[str, Any]) -> SavedTensor:
+def _saved(
+    call: MsprobeCall, part: str, index: tuple[str, ...], leaf: Mapping[str, Any], rank: int | None
+) -> SavedTensor:
     dtype = canonical(leaf["dtype"].removeprefix("torch.")) if len(leaf["dtype"]) <= _LONGEST_NAME else None
     shape = tuple(leaf["shape"])
     if len(shape) > _MOST_AXES or not all(type(length) is int and 0 <= length < 2**63 for length in shape):
@@ -204,7 +210,7 @@ def _saved(call: MsprobeCall, part: str, index: tuple[str, ...], leaf: Mapping[s
     file = leaf.get("data_name")
     # Others would lead to another folder, or cannot be names.
     is_name = isinstance(file, str) and file.isprintable() and "/" not in file and file not in (".", "..")
-    return SavedTensor(call, part, index, str(file) if is_name else "", spec, statistics)
+    return SavedTensor(call, part, index, str(file) if is_name else "", spec, statistics, placed=placed(leaf, rank))
 
 
 def containers_of(values: Mapping[str, Any]) -> dict[MsprobeCall, MsprobeCall]:
@@ -239,6 +245,8 @@ _DUMP, _STACK, _CONSTRUCT, _ERRORS = "dump.json", "stack.json", "construct.json"
 _DEBUG = "debug.json"
 _BESIDE = frozenset({_DUMP, _STACK, _CONSTRUCT, _ERRORS, _DEBUG})
 _DATA = "dump_tensor_data"
+_HEAD_BYTES = 2**12
+_KEYS = (rb'"task"\s*:', rb'"(?:dump_data_dir|data)"\s*:')
 # Of a process; one without a number is of a run of one.
 _PROCESS = re.compile(r"(?:rank_?|proc)\d{0,18}")
 _STEP, _RANK = re.compile(r"step(\d{1,18})"), re.compile(r"rank_?(\d{1,18})")
@@ -268,20 +276,28 @@ class MsprobeReader(Reader):
     """
 
     name = "msprobe"
-    looks_for = "a tree of msprobe: step*/rank*/dump.json beside dump_tensor_data"
+    looks_for = "a tree of msprobe, step*/rank*/dump.json beside dump_tensor_data, or one dump.json of it"
     # npy files of msprobe are none of a folder of plain names.
     precedence = 2
+    one_file_is_whole = True
 
     def recognises(self, root: Path) -> bool:
-        """Return whether a folder has dump.json beside what belongs to it, or tensors with msprobe's names."""
+        """Return whether this is a dump.json of msprobe by any name, or has one in it, or tensors with its names."""
+        if root.is_file():
+            return root.suffix.lower() == ".json" and _is_of_msprobe(root)
         return root.is_dir() and any(_is_about(root, folder) or _is_data(root, folder) for folder in walk(root))
 
     def index(self, root: Path) -> Dump:
-        """List the tensors; reads the JSON files. UnknownDumpFormatError for two processes without a rank."""
+        """List the tensors; reads the JSON files. UnknownDumpFormatError for two processes without a rank.
+
+        Of a file the folder that it is in, without others below it.
+        """
+        main, root = (root.name, root.parent) if root.is_file() else ("", root)
         builder = DumpBuilder(root, self.name)
         found: dict[Coordinates, tuple[str, ...]] = {}
         keys: set[TensorKey] = set()
-        for place, process in _processes(builder, root).items():
+        groups: defaultdict[int, dict[str, Sequence[int]]] = defaultdict(dict)
+        for place, process in _processes(builder, root, main).items():
             at = Coordinates(_number(_RANK, place), iteration=_number(_STEP, place), occurrence=0)
             if at in found:
                 one, other = ("/".join(parts) or "." for parts in (found[at], place))
@@ -290,10 +306,12 @@ class MsprobeReader(Reader):
                     "directory? Give one of them, or move the other one away"
                 )
             found[at] = place
-            self._add(builder, process, at, keys)
+            self._add(builder, process, at, keys, groups, main)
         if not builder.refs and "structure" in builder.labels["task"]:
             builder.note(say(Message("note_structure")))
-        return builder.build(Reruns(tuple(builder.refs)), order=lambda refs, _: in_order(refs))
+        dump = builder.build(Reruns(tuple(builder.refs)), order=lambda refs, _: in_order(refs))
+        ranks = {rank: Manifest(distributed=DistributedRank(rank, groups=own)) for rank, own in groups.items()}
+        return replace(dump, ranks=ranks)
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily; see `Reader.open`."""
@@ -301,18 +319,26 @@ class MsprobeReader(Reader):
             return open_npy(ref.source.location, ref.spec)
         return open_only_tensor(ref.source.path)
 
-    def _add(self, builder: DumpBuilder, process: _Process, at: Coordinates, keys: set[TensorKey]) -> None:
-        """Add the tensors that a process saved in one step; of two with one name the first."""
+    def _add(
+        self,
+        builder: DumpBuilder,
+        process: _Process,
+        at: Coordinates,
+        keys: set[TensorKey],
+        groups: defaultdict[int, dict[str, Sequence[int]]],
+        main: str,
+    ) -> None:
+        """Add the tensors that a process saved in one step, of two with one name the first, and the groups of ranks."""
         about, data = process
         # At the level debug there is another file in place of both.
-        main = _DEBUG if _DUMP not in about.files and _DEBUG in about.files else _DUMP
+        main = main or (_DEBUG if _DUMP not in about.files and _DEBUG in about.files else _DUMP)
         values, stacks, containers = (_read(builder, about, name) for name in (main, _STACK, _CONSTRUCT))
         for label in ("framework", "task", "level"):
             if isinstance(values.get(label), str) and len(values[label]) <= _LONGEST_LABEL:
                 builder.labels[label].add(values[label])
         if _ERRORS in about.files:
             builder.note(f"{about.text(_ERRORS)}: msprobe could not save everything, and says there what")
-        tensors, wrong = tensors_of(values)
+        tensors, wrong = tensors_of(values, at.rank)
         if wrong:
             builder.note(f"{about.text(main)} has {counted(wrong, 'call')} of a kind that is not known, left out")
         alone = _unnamed(data, tensors)
@@ -341,6 +367,7 @@ class MsprobeReader(Reader):
                     line=lines.get(saved.call) if is_made else None,
                     statistics=None if saved.file else Statistics(saved.statistics, spec=saved.spec, source=source),
                     computed=_computed(saved),
+                    placement=_placement(saved.placed, groups[at.rank or 0]) if saved.placed else "",
                 )
             )
         builder.leave_out(data, sorted(unused - _BESIDE))
@@ -356,14 +383,19 @@ class MsprobeReader(Reader):
                 builder.around[op] = made[outer]
 
 
-def _processes(builder: DumpBuilder, root: Path) -> Mapping[tuple[str, ...], _Process]:
-    """Return what each process saved, by the parts of its folder; other files are left out."""
+def _processes(builder: DumpBuilder, root: Path, main: str) -> Mapping[tuple[str, ...], _Process]:
+    """Return what each process saved, by the parts of its folder; other files are left out.
+
+    With `main`, a file of the root, it is the process that wrote that file.
+    """
     about: dict[tuple[str, ...], Folder] = {}
     data: dict[tuple[str, ...], Folder] = {}
     for folder in walk(root):
-        if _is_about(root, folder):
+        if main and folder.parts not in ((), (_DATA,)):
+            continue
+        if _is_about(root, folder) or (main and not folder.parts):
             about[folder.parts] = folder
-            builder.leave_out(folder, [name for name in folder.files if name not in _BESIDE])
+            builder.leave_out(folder, [name for name in folder.files if name not in (*_BESIDE, main)])
         elif _is_data(root, folder):
             data[folder.parts[:-1]] = folder
         else:
@@ -377,12 +409,31 @@ def _processes(builder: DumpBuilder, root: Path) -> Mapping[tuple[str, ...], _Pr
 def _is_about(root: Path, folder: Folder) -> bool:
     name = folder.parts[-1] if folder.parts else root.name
     is_debug = _DEBUG in folder.files and _PROCESS.fullmatch(name)
-    return bool(is_debug) or (_DUMP in folder.files and not {_STACK, _CONSTRUCT}.isdisjoint(folder.files))
+    # Where msprobe's other files are there, names are enough.
+    is_tree = _DUMP in folder.files and not {_STACK, _CONSTRUCT}.isdisjoint(folder.files)
+    return bool(is_debug) or is_tree or (_DUMP in folder.files and _is_of_msprobe(folder.below(root) / _DUMP))
+
+
+def _is_of_msprobe(path: Path) -> bool:
+    """Whether a JSON file begins with keys of msprobe's."""
+    try:
+        with open_regular(path) as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return False
+    return all(re.search(key, head) for key in _KEYS)
 
 
 def _is_data(root: Path, folder: Folder) -> bool:
     name = folder.parts[-1] if folder.parts else root.name
     return name == _DATA and any(map(parse_file, folder.files))
+
+
+def _placement(shard: PlacedShard, groups: dict[str, Sequence[int]]) -> str:
+    """Return how a tensor is cut, and add the groups of its mesh; of two meshes that contradict the first counts."""
+    if any(groups.setdefault(axis, own) != own for axis, own in shard.groups.items()):
+        return "?"
+    return shard.dims
 
 
 def _computed(saved: SavedTensor) -> str | None:

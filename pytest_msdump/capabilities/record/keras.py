@@ -1,12 +1,11 @@
-"""Records Keras models on TensorFlow: what layers give back, and gradients, while a ``with`` block runs."""
+"""Records Keras models on TensorFlow and PyTorch: what layers give back, and gradients, while a ``with`` block runs."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,19 +17,14 @@ from pytest_msdump.capabilities.record.calls import (
     named_leaves,
     with_leaves,
 )
+from pytest_msdump.capabilities.record.keras_backends import keras_backend, replace_method
 from pytest_msdump.capabilities.record.recording import HookedRecording, Patterns, select_operators
-from pytest_msdump.capabilities.record.tf_graphs import array_of, is_symbolic, is_tensor, version
 from pytest_msdump.core.dtypes import canonical, coarser
 from pytest_msdump.core.errors import ConfigError
 
 # A Sequential gives back what its last layer gave back; an InputLayer is not called.
 _LEFT_OUT = ("Sequential", "InputLayer")
 _COMPILED = ("refuse", "eager")
-_EAGER_DATA = r"Even though the `tf\.config\.experimental_run_functions_eagerly`"
-_OTHER_BACKENDS = {
-    "torch": "record it with msdump_recorder.torch: its layers are modules of PyTorch",
-    "jax": "set KERAS_BACKEND=tensorflow before Keras is imported",
-}
 
 
 def layers_of(model: Any) -> dict[str, Any]:
@@ -81,21 +75,13 @@ def _free(title: str, taken: Mapping[str, Any]) -> str:
     return name
 
 
-class _Watched(NamedTuple):
-    """A tensor whose gradient is wanted, and where it goes."""
-
-    name: str
-    slot: int
-    tensor: Any
-
-
 class KerasRecording(HookedRecording):
     """Record what the layers of a model give back while a ``with`` block runs.
 
     Parameters
     ----------
     model : keras.Model or keras.layers.Layer
-        Keras 3 on TensorFlow: functional, sequential or a class of one's own.
+        Keras 3 on TensorFlow or PyTorch: functional, sequential or a class of one's own.
     layers, exclude : str or sequence of str, optional
         Globs on names: a layer's own, after those of the layers around it (``block/conv``); the model by its own.
         Default: all but ``Sequential`` ones, which give back what their last layer gave back.
@@ -103,8 +89,8 @@ class KerasRecording(HookedRecording):
         Globs on names of types, e.g. ``"Conv*"``.
     gradients : bool
         Record ``NAME/grad_output`` and ``NAME/grad_input`` of layers, and ``NAME/WEIGHT/grad`` of weights, whenever a
-        ``tf.GradientTape`` is asked for gradients inside of the block. What is recorded is the gradient of the tensor,
-        summed over all that it was used for.
+        ``tf.GradientTape`` is asked for gradients inside of the block, or PyTorch computes them. What is recorded is
+        the gradient of the tensor, summed over all that it was used for.
     compiled : str
         ``"refuse"`` layers that run inside of a ``tf.function`` (``predict``, ``fit`` and the like compile one);
         ``"eager"`` runs such functions uncompiled while they are recorded.
@@ -117,13 +103,13 @@ class KerasRecording(HookedRecording):
         Nothing to record; Keras on another backend.
     """
 
-    FRAMEWORKS = ("keras", "tensorflow")
+    FRAMEWORKS = ("keras", "tensorflow", "torch")
     NOT_CALLED = (
         "none of the chosen layers was called; call it inside of the with "
         "block (a function that is compiled already, as predict may be, calls none; compiled='eager' runs it "
         "uncompiled)"
     )
-    NO_GRADIENTS = "call the model under a tf.GradientTape and ask it for the gradient inside of the with block"
+    NO_GRADIENTS = "compute them inside of the with block, with TensorFlow under a tf.GradientTape"
 
     def __init__(
         self,
@@ -139,6 +125,7 @@ class KerasRecording(HookedRecording):
         super().__init__(directory, **options)
         if compiled not in _COMPILED:
             raise ConfigError(f"compiled={compiled!r} is none of {', '.join(map(repr, _COMPILED))}")
+        self.backend = keras_backend()
         _check(model)
         self.model, self.compiled = model, compiled
         self._layers = layers_of(model)
@@ -149,7 +136,7 @@ class KerasRecording(HookedRecording):
         self._names = {id(layer): name for name, layer in self._layers.items()}
         self._running: list[Any] = []
         self._graph = IdentityGraph(self.add_call)
-        self._tensors: list[_Watched] = []
+        self._gradients = self.backend.gradients(self.write_gradient)
         self._traced: set[str] = set()
         self._returned: set[str] = set()
 
@@ -158,7 +145,9 @@ class KerasRecording(HookedRecording):
         """The model's name."""
         return str(self.model.name)
 
-    array_of = staticmethod(array_of)
+    def array_of(self, tensor: Any) -> Any:
+        """Return an array, ``None`` where there are no numbers."""
+        return self.backend.array_of(tensor)
 
     def prepare(self) -> None:
         """Refuse a model that has no weights to record, or to perturb, yet."""
@@ -167,40 +156,29 @@ class KerasRecording(HookedRecording):
             raise ConfigError(f"{self.title} has no weights yet; build it, or call it once before it is recorded")
 
     def watch(self, stack: ExitStack) -> None:
-        """Describe the run, and put functions of the recording in the place of methods of Keras and TensorFlow."""
-        import tensorflow as tf
-
-        self.writer.describe(
-            framework="tensorflow",
-            version=version(),
-            device="gpu" if tf.config.list_logical_devices("GPU") else "cpu",
-            dtype_policy=_dtype_policy(self._layers.values()),
-            seeds=_seeds(),
-        )
+        """Describe the run, and put functions of the recording in the place of methods."""
+        self.writer.describe(**self.backend.run_facts(self.model), dtype_policy=_dtype_policy(self._layers.values()))
         if self.wants_digests and self.model.built:
             self.describe_weights(variables_of(self._layers).items())
         if self.perturb is not None and self.perturb.has_weights:
             for name, variable in variables_of(self._layers).items():
-                before = np.array(array_of(variable))
+                before = np.array(self.array_of(variable))
                 # What the run itself writes to it is put back, too.
                 stack.callback(variable.assign, before)
                 variable.assign(self.perturbed(name, before))
         if self.compiled == "eager":
-            stack.callback(tf.config.run_functions_eagerly, tf.config.functions_run_eagerly())
-            tf.config.run_functions_eagerly(True)
-            stack.enter_context(warnings.catch_warnings())
-            warnings.filterwarnings("ignore", _EAGER_DATA)
+            self.backend.run_eagerly(stack)
         # Layers have no hooks: what runs when one is called is an attribute of its class, or of a class before it.
         for owner in {
             next(kind for kind in type(layer).__mro__ if "__call__" in vars(kind)) for layer in self._layers.values()
         }:
-            _replace(stack, owner, "__call__", self.called)
+            replace_method(stack, owner, "__call__", self.called)
         if self.wants_gradients:
-            _replace(stack, tf.GradientTape, "gradient", self.differentiated)
+            self._gradients.watch(variables_of(self._layers), stack)
 
     def forget(self) -> None:
         """Drop the tensors whose gradients are wanted."""
-        self._tensors.clear()
+        self._gradients.forget()
 
     def stop(self) -> None:
         """Record nothing from here on."""
@@ -223,15 +201,17 @@ class KerasRecording(HookedRecording):
         # A layer's own method calls that of its base class.
         if name is None or (self._running and self._running[-1] is layer):
             return method(layer, *args, **kwargs)
-        tensors = leaves((args, kwargs), is_tensor)
-        given = [tensor for tensor in tensors if not is_symbolic(tensor)]
+        tensors = leaves((args, kwargs), self.backend.is_tensor)
+        given = [tensor for tensor in tensors if not self.backend.is_symbolic(tensor)]
         if not self._has_begun and len(given) == len(tensors):
             self._begin(layer, args, kwargs)
         if self.perturb is not None and not self._running and len(given) == len(tensors):
-            args, kwargs = (with_leaves("", values, _has_numbers, self._perturb_input) for values in (args, kwargs))
-            given = leaves((args, kwargs), is_tensor)
+            args, kwargs = (
+                with_leaves("", values, self._has_numbers, self._perturb_input) for values in (args, kwargs)
+            )
+            given = leaves((args, kwargs), self.backend.is_tensor)
         if name in self._selected and self.wants_inputs:
-            self.write_all(name, leaves((args, kwargs), _has_numbers), "input", type(layer).__name__)
+            self.write_all(name, leaves((args, kwargs), self._has_numbers), "input", type(layer).__name__)
         around = (self._names[id(one)] for one in reversed(self._running))
         call = self._graph.called(given, next((one for one in around if one in self._selected), ""))
         self._running.append(layer)
@@ -240,34 +220,12 @@ class KerasRecording(HookedRecording):
         finally:
             self._running.pop()
         if name in self._selected and self.is_on:
-            self._came_back(name, layer, call, given, leaves(result, is_tensor))
+            self._came_back(name, layer, call, given, leaves(result, self.backend.is_tensor))
         return result
 
-    def differentiated(
-        self, method: Callable[..., Any], tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Ask a tape for the gradients that are wanted, and in the same pass for those to record."""
-        import tensorflow as tf
-
-        if not self.is_on or not tf.executing_eagerly():
-            return method(tape, target, sources, *args, **kwargs)
-        tensors = list({id(watched.tensor): watched.tensor for watched in self._tensors}.values())
-        result, own = method(tape, target, [sources, tensors], *args, **kwargs)
-        found = dict(zip(map(id, tensors), own, strict=True))
-        for watched in reversed(self._tensors):
-            self.write_gradient(watched.name, watched.slot, found[id(watched.tensor)])
-        names: dict[int, str] = {}
-        for name, variable in variables_of(self._layers).items():
-            names |= {id(variable): name, id(variable.value): name}
-        for source, gradient in reversed(list(zip(tf.nest.flatten(sources), tf.nest.flatten(result), strict=True))):
-            if id(source) in names:
-                self.write_gradient(f"{names[id(source)]}/grad", 0, gradient)
-        return result
-
-    def write_gradient(self, name: str, slot: int, gradient: Any) -> None:
-        """Write a gradient that has numbers."""
-        if gradient is not None and not is_symbolic(gradient):
-            super().write_gradient(name, slot, gradient)
+    def _has_numbers(self, value: Any) -> bool:
+        is_tensor = self.backend.is_tensor(value)
+        return isinstance(value, np.ndarray) or (is_tensor and not self.backend.is_symbolic(value))
 
     def _begin(self, layer: Any, args: Any, kwargs: Mapping[str, Any]) -> None:
         """Record what an iteration starts from, at the first call of one of the model's layers."""
@@ -276,14 +234,14 @@ class KerasRecording(HookedRecording):
         if self.wants_parameters:
             self.write_parameters(variables_of(self._layers).items())
         if self.wants_digests and layer is self.model:
-            self.describe_inputs(dict(named_leaves("", bound_arguments(layer.call, args, kwargs), _has_numbers)))
+            self.describe_inputs(dict(named_leaves("", bound_arguments(layer.call, args, kwargs), self._has_numbers)))
 
     def _perturb_input(self, path: str, tensor: Any) -> Any:
-        import tensorflow as tf
+        import keras
 
         if isinstance(tensor, np.ndarray):
             return self.perturbed(f"{self._iteration}/{path}", tensor)
-        before: Any = array_of(tensor) if isinstance(tensor, tf.Tensor) else None
+        before: Any = None if isinstance(tensor, keras.Variable) else self.array_of(tensor)
         after = before if before is None else self.perturbed(f"{self._iteration}/{path}", before)
         if after is before:
             return tensor
@@ -291,12 +249,12 @@ class KerasRecording(HookedRecording):
         with np.errstate(invalid="ignore"):
             change = np.asarray(after - before)
         change[after == before] = 0
-        return tensor + tf.constant(change)
+        return tensor + keras.ops.convert_to_tensor(change)
 
     def _came_back(self, name: str, layer: Any, call: EndedCall, given: list[Any], tensors: list[Any]) -> None:
         import keras
 
-        if any(map(is_symbolic, tensors)):
+        if any(map(self.backend.is_symbolic, tensors)):
             # With its own stand-ins, Keras only builds a model.
             if not any(isinstance(tensor, keras.KerasTensor) for tensor in tensors):
                 self._traced.add(name)
@@ -305,20 +263,13 @@ class KerasRecording(HookedRecording):
         self.write_all(name, tensors, "output", type(layer).__name__)
         self._graph.came_back(call, name, type(layer).__name__, tensors)
         if self.wants_gradients:
-            for title, watched in ((f"{name}/grad_input", given), (f"{name}/grad_output", tensors)):
-                self._tensors += [
-                    _Watched(title, slot, tensor)
-                    for slot, tensor in enumerate(watched)
-                    if hasattr(tensor, "dtype") and (tensor.dtype.is_floating or tensor.dtype.is_complex)
-                ]
+            self._gradients.came_back(f"{name}/grad_input", given)
+            self._gradients.came_back(f"{name}/grad_output", tensors)
 
 
 def _check(model: Any) -> None:
     import keras
 
-    backend = keras.config.backend()
-    if backend != "tensorflow":
-        raise ConfigError(f"Keras runs on {backend} here; {_OTHER_BACKENDS.get(backend, _OTHER_BACKENDS['jax'])}")
     if not isinstance(model, keras.layers.Layer):
         raise ConfigError(f"a {type(model).__module__}.{type(model).__name__} is not a layer or model of Keras 3")
 
@@ -331,26 +282,3 @@ def _dtype_policy(layers: Iterable[Any]) -> str:
         if coarser(coarsest, dtype) != coarsest:
             coarsest, name = dtype, str(getattr(policy, "name", ""))
     return name
-
-
-def _has_numbers(value: Any) -> bool:
-    return isinstance(value, np.ndarray) or (is_tensor(value) and not is_symbolic(value))
-
-
-def _seeds() -> dict[str, int]:
-    """Return what ``tf.random.set_seed`` was given. TensorFlow's public function for it would draw a number."""
-    from tensorflow.python.eager import context
-
-    seed = context.global_seed()
-    return {} if seed is None else {"tensorflow": int(seed)}
-
-
-def _replace(stack: ExitStack, owner: type, name: str, around: Callable[..., Any]) -> None:
-    """Have calls of a method go through `around`, which is given the method first, until the stack is closed."""
-    method = vars(owner)[name]
-
-    def through(*args: Any, **kwargs: Any) -> Any:
-        return around(method, *args, **kwargs)
-
-    setattr(owner, name, through)
-    stack.callback(setattr, owner, name, method)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
@@ -46,14 +47,17 @@ class Recorder:
         """Return a `DumpWriter` for arrays that you have in hand; `options` are its keywords."""
         return DumpWriter(self.folder(name, directory), **options)
 
-    def torch(self, model: Any, *, directory: Directory = None, **options: Any) -> TorchRecording:
-        """Record a PyTorch model: a context manager; see `record.torch.TorchRecording`."""
+    def torch(self, model: Any, *, directory: Directory = None, **options: Any) -> TorchRecording | KerasRecording:
+        """Record a PyTorch model, also one of Keras: a context manager; see `record.torch.TorchRecording`."""
         require_packages("torch", need="recording")
+        if isinstance(model, getattr(sys.modules.get("keras"), "Layer", ())):
+            # PyTorch's hooks see the model alone: Keras calls its layers itself.
+            return KerasRecording(model, self.folder("torch", directory), **options)
         return TorchRecording(model, self.folder("torch", directory), **options)
 
     def keras(self, model: Any, *, directory: Directory = None, **options: Any) -> KerasRecording:
         """Record a Keras model; see `record.keras.KerasRecording`."""
-        require_packages("keras", "tensorflow", need="recording")
+        require_packages("keras", need="recording")
         return KerasRecording(model, self.folder("keras", directory), **options)
 
     def tf1(self, session: Any, *, directory: Directory = None, **options: Any) -> TfGraphRecording:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.capabilities.record.calls import leaves, with_leaves
 from pytest_msdump.capabilities.record.keras import KerasRecording, layers_of, variables_of
-from pytest_msdump.capabilities.record.tf_graphs import array_of
+from pytest_msdump.capabilities.record.keras_backends import keras_backend
 from pytest_msdump.capabilities.replay.forcing import (
     EXP_FAMILY,
     GRADIENTS,
@@ -65,9 +65,10 @@ class KerasModel(NamedTuple):
 
     def weights(self) -> Iterator[tuple[str, Any]]:
         """Yield the weights that a call reads, as arrays; in training statistics are rather written than read."""
+        backend = keras_backend()
         for name, variable in variables_of(layers_of(self.model)).items():
             if variable.trainable or not self.training:
-                yield name, array_of(variable)
+                yield name, backend.array_of(variable)
 
 
 def keras_model(model: Any, given: Any, source: str) -> KerasModel | None:

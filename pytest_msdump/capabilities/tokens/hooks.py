@@ -2,6 +2,9 @@
 
 NEEDS = ("shards",)
 
-STAGES = {"runs": ("pytest_msdump.capabilities.tokens.tokens:with_tokens", "shards")}
+STAGES = {
+    "runs": ("pytest_msdump.capabilities.tokens.tokens:with_tokens", "shards"),
+    "reported": ("pytest_msdump.capabilities.tokens.entry:with_entry", "network"),
+}
 
 OPENERS = {"tokens": "pytest_msdump.capabilities.tokens.tokens:open_tokens"}

@@ -50,8 +50,11 @@ class _Batch(NamedTuple):
 def with_tokens(dumps: Mapping[str, Dump], suite: Suite) -> Mapping[str, Dump]:
     """Return the dumps of all sides with the tokens to compare: those of the same sequences, without padding."""
     tokens = None if suite.sharding is None else suite.sharding.tokens
-    if tokens is None:
-        return dumps
+    return dumps if tokens is None else with_common_tokens(dumps, tokens)
+
+
+def with_common_tokens(dumps: Mapping[str, Dump], tokens: TokenIds) -> Mapping[str, Dump]:
+    """Return dumps with the tokens to compare; ConfigError where the sides have other tokens."""
     batches = {side: _batches(dump, side, tokens) for side, dump in dumps.items()}
     runs: dict[str, dict[int | None, TokenRuns]] = {side: {} for side in dumps}
     notes: defaultdict[str, list[str]] = defaultdict(list)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_msdump.core.dumps.array_reader import StoredView
-from pytest_msdump.core.dumps.base import DumpBuilder, Reader, reads
+from pytest_msdump.core.dumps.base import DumpBuilder, Reader
 from pytest_msdump.core.dumps.listing import Folder
 from pytest_msdump.core.dumps.reruns import Reruns
 from pytest_msdump.core.dumps.stored_file import StoredFile, opened
@@ -62,6 +62,7 @@ class ArrayFileReader(Reader):
     """A reader of one kind of file, known by one of its `suffixes`. Each array is ``NAME:output:0``."""
 
     suffixes: ClassVar[tuple[str, ...]]
+    one_file_is_whole = True
 
     def recognises(self, root: Path) -> bool:
         """Return whether `root` is a file with such a suffix, in any case."""
@@ -150,8 +151,3 @@ def file_name_of(ref: TensorRef) -> str:
     """Return an array's name as that of a file, without suffix, folders and control characters; two may become one."""
     name = ref.key.op.name.replace("/", "_").replace("\\", "_")
     return "".join(one if one.isprintable() else f"%{ord(one):02X}" for one in name)
-
-
-def names_arrays(path: Path) -> bool:
-    """Whether a file holds arrays of many operators by name, and so is a whole dump."""
-    return reads(path, ArrayFileReader)

@@ -42,11 +42,14 @@ class Reader(ABC):
     precedence : int
         Of several readers that recognise one directory, the one with the highest reads it. More specific formats have
         more.
+    one_file_is_whole : bool
+        Whether a file that it recognises holds many operators by name, and so is a whole dump.
     """
 
     name: ClassVar[str]
     looks_for: ClassVar[str]
     precedence: ClassVar[int] = 0
+    one_file_is_whole: ClassVar[bool] = False
 
     @abstractmethod
     def recognises(self, root: Path) -> bool:
@@ -105,9 +108,10 @@ def reader_of(path: Path) -> Reader | None:
     return next((each for each in _likely(path) if each.recognises(path)), None)
 
 
-def reads(path: Path, kind: type) -> bool:
-    """Whether a path is read by a reader of this kind."""
-    return isinstance(reader_of(path), kind)
+def is_whole_dump(path: Path) -> bool:
+    """Whether a path is a folder, or a file of many operators."""
+    found = reader_of(path) if path.is_file() else None
+    return not path.is_file() or (found is not None and found.one_file_is_whole)
 
 
 def index_dump(root: Path) -> Dump:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -13,15 +14,19 @@ from pytest_msdump.core.storage.locations import RemoteEntry
 
 # A MindSpore tree is five levels deep. Anything below this is listed by its directory's name.
 _DEEPEST = 32
-# What archivers of macOS write beside each file: it has the name of a tensor, and holds none.
-_RESOURCE_FORK = "._"
+# What desktops, archivers, editors and notebooks leave beside files: some have the name of a tensor, and hold none, or
+# hold an earlier one.
+_LEFTOVER = re.compile(
+    r"\._.*|.*~|#.*#|\.#.*|.*\.sw[a-p]|\.DS_Store|Thumbs\.db|desktop\.ini|\.ipynb_checkpoints|__MACOSX",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 class Folder(NamedTuple):
     """One directory: its `parts` below the root, its regular `files`, and what was seen but not looked into.
 
     `closed` holds names of directories that cannot be listed or are too deep, links that lead nowhere or in a circle,
-    things that are neither file nor directory, and macOS's ``._NAME`` beside a file.
+    things that are neither file nor directory, and leftovers of editors and desktops, such as macOS's ``._NAME``.
     """
 
     parts: tuple[str, ...]
@@ -79,7 +84,7 @@ def _sort_entries(root: Path, visit: _Visit) -> tuple[list[str], list[_Visit], l
     with scan(root.joinpath(*visit.parts)) as entries:
         for entry in entries:
             is_file, is_folder = _kind(entry)
-            if is_file and entry.name.startswith(_RESOURCE_FORK):
+            if (is_file or is_folder) and _LEFTOVER.fullmatch(entry.name):
                 closed.append(entry.name)
             elif is_file:
                 files.append(entry.name)

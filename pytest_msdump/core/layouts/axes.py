@@ -99,6 +99,10 @@ def explain_shapes(left_shape: Shape, right_shape: Shape, *, applied: tuple[int,
     both: dict[str, Parameter] = {"left": left_shape, "right": right_shape}
     counts = prod(left_shape), prod(right_shape)
     if counts[0] != counts[1]:
+        other = [axis for axis, lengths in enumerate(zip(left_shape, right_shape, strict=False)) if len({*lengths}) > 1]
+        if len(left_shape) == len(right_shape) > 1 and len(other) == 1 and 0 not in (*left_shape, *right_shape):
+            is_last = other[0] == len(left_shape) - 1
+            return Message("last_length_differs" if is_last else "one_length_differs", {**both, "axis": other[0]})
         return Message("element_counts_differ", {**both, "n": counts[0], "m": counts[1]})
     if sorted(left_shape) == sorted(right_shape):
         return Message("dimensions_reordered", {**both, "remedy": _transposes(left_shape, right_shape, applied)})

@@ -17,7 +17,7 @@ from pytest_msdump.core.matching.coordinates import (
 )
 from pytest_msdump.core.matching.explain import elsewhere, listed, place_text, slots_listed, typed_name
 from pytest_msdump.core.matching.leaving import Leaving, Modules, modules_of
-from pytest_msdump.core.matching.maps import expanded_entries
+from pytest_msdump.core.matching.maps import expanded_entries, renamed_in_vain
 from pytest_msdump.core.matching.pairing_state import (
     FoundPair,
     OperatorPair,
@@ -107,6 +107,12 @@ def pair_by_map(state: PairingState, request: PairingRequest) -> list[Lost]:
     # Only now: what one entry names in vain, another may still pair.
     for work in works:
         _withhold(state, work)
+    for entry, name, other in renamed_in_vain(request.entries, left, state.right, modules["right"]):
+        why = Message("no_operator_named", {"name": other, "side": "right"})
+        reason = Message("rule_pairs_but", {"rule": entry.label, "name": other, "why": why})
+        for number in left.resolve(parse_address(name)):
+            for ref in left.ops[number].tensors.values():
+                state.withheld.setdefault(("left", ref), reason)
     return lost
 
 

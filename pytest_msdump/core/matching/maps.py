@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from pytest_msdump.core.errors import ConfigError
@@ -13,6 +14,9 @@ from pytest_msdump.core.matching.sides import Side
 
 # Return the other side's name for one of this side; None where it has none.
 Renaming = Callable[[str], str | None]
+
+# The layer around all others, in a `LayerNames`.
+TOP_LAYER = "TopLayer"
 
 _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}|(\*)")
 _ENDS_ELEMENT = "./"
@@ -69,6 +73,43 @@ def _piece(template: str, place: re.Match[str]) -> str:
     return "[^./]+" if is_whole else "[0-9]+"
 
 
+@dataclass(frozen=True, slots=True)
+class LayerNames:
+    """The other side's names of modules, by the type of the module that they are in: a `Renaming` once types are known.
+
+    >>> names = LayerNames({"TopLayer": {"net": "module"}, "MLP": {"up.0": "fc"}})
+    >>> names.among({"net.mlp": "MLP"})("net.mlp.up.0.weight/grad")
+    'module.mlp.fc.weight/grad'
+    """
+
+    layers: Mapping[str, Mapping[str, str]]
+
+    def __call__(self, name: str) -> str | None:
+        """Refuse: of a name alone it is not known what it is in."""
+        raise ConfigError(f"map: a layer mapping names modules of a dump by their types, which {name} has not here")
+
+    def among(self, types: Mapping[str, str]) -> Renaming:
+        """Return the renaming of modules with these types by path; one without a type has the last part of its path."""
+
+        def rename(name: str) -> str | None:
+            path, slash, rest = name.partition("/")
+            parts = path.split(".")
+            found: list[str] = []
+            at = 0
+            while at < len(parts):
+                kind = types.get(".".join(parts[:at]), parts[at - 1]) if at else TOP_LAYER
+                names = self.layers.get(kind, {})
+                ends = (end for end in range(len(parts) if names else at, at, -1) if ".".join(parts[at:end]) in names)
+                end = next(ends, at + 1)
+                part = ".".join(parts[at:end])
+                found.append(names.get(part, part))
+                at = end
+            other = ".".join(found) + slash + rest
+            return other if other != name else None
+
+        return rename
+
+
 def below(left: str, right: str, name: str) -> str | None:
     """Return the other side's name of what is below a layer, whose names are `left` and `right`."""
     rest = name[len(left) :]
@@ -84,11 +125,7 @@ def expanded_entries(
     partner is not there, gets none. What names nothing stays as it is, and is then a module's path, or missing.
     """
     plain = {entry.left for entry in entries}
-
-    def is_there(name: str) -> bool:
-        address = parse_address(name)
-        return bool(right.resolve(address)) or any(modules["right"].named(address))
-
+    is_there = partial(_is_there, right, modules["right"])
     found: list[MapEntry] = []
     for number, entry in enumerate(entries, start=1):
         rename = _renaming(entry, left, right, entry.label or f"map entry {number}")
@@ -100,7 +137,26 @@ def expanded_entries(
     return found
 
 
+def renamed_in_vain(
+    entries: Sequence[MapEntry], left: Side, right: Side, modules: Modules
+) -> Iterator[tuple[MapEntry, str, str]]:
+    """Yield the entry and both names of operators whose name in a `LayerNames` the right lacks."""
+    for entry in entries:
+        if isinstance(entry.rename, LayerNames) and (rename := _renaming(entry, left, right, entry.label)):
+            for name in dict.fromkeys(op.key.label for op in left.ops):
+                other = rename(name)
+                if other is not None and not _is_there(right, modules, other):
+                    yield entry, name, other
+
+
+def _is_there(side: Side, modules: Modules, name: str) -> bool:
+    address = parse_address(name)
+    return bool(side.resolve(address)) or any(modules.named(address))
+
+
 def _renaming(entry: MapEntry, left: Side, right: Side, label: str) -> Renaming | None:
+    if isinstance(entry.rename, LayerNames):
+        return entry.rename.among({op.key.label: op.key.op_type for op in left.ops if op.key.op_type})
     if entry.rename is not None:
         return entry.rename
     is_known = [bool(side.resolve(parse_address(name))) for side, name in ((left, entry.left), (right, entry.right))]

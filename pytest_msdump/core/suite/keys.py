@@ -283,6 +283,9 @@ def read_map(value: object, name: FileName, base: Path) -> tuple[MapEntry, ...]:
         return (MapEntry("*", "*", label=name.label("map"), rename=value),)
     if isinstance(value, str | os.PathLike):
         path = base / _own_path(value, name.place("map"))
+        if path.suffix.lower() in (".yaml", ".yml"):
+            layers = offered("layer_mapping").read_layers(path, where=name.place("map"))
+            return (MapEntry("*", "*", label=name.label("map"), rename=layers),)
         document: object = read_toml(path)
         for key in ("msdump", "map"):
             if not isinstance(document, Mapping) or key not in document:

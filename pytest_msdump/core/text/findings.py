@@ -110,6 +110,7 @@ shards_of_other_rank | a shard of shape {shape:shape} has other dimensions than 
 shards_padded | shards in {memory_format} cannot be joined without their original shape; convert them first | {memory_format} 的分片没有原始形状，无法拼接；请连同形状一起 dump，或先转换
 steps_lacking | it is in {n} of the {steps} steps that have ids, so steps cannot be joined; dump it in these, or leave it out of tokens.match | 在 {steps} 个有 id 的步中只有 {n} 个有它，无法连接；请在每步都 dump，或从 tokens.match 中去掉
 steps_without_tokens | its shape {shape:shape} does not begin with that of the ids, {ids:shape}, in each step and go on alike, so steps cannot be joined; leave it out of tokens.match | 形状 {shape:shape} 并非每步都以 id 的形状 {ids:shape} 开头且其后相同，无法连接；请从 tokens.match 中去掉
+tokens_entry | both sides have the same tokens, in other padding, order or steps; under [msdump.shards] of a suite file these lines compare token by token: {keys:and} | 两侧的 token 相同，仅填充、次序或步不同；在套件文件的 [msdump.shards] 下写入以下内容即可逐 token 比对：{keys:and}
 tokens_in_common | {n} of {tokens} tokens are those of a sequence that all sides have; the rest is not compared | {tokens} 个 token 中有 {n} 个属于各侧共有的序列；其余不比对
 tokens_come_first | tensors are compared token by token, so tokens stay their first axis; leave it out of match | 张量按 token 比较，token 须为第一轴；请在 match 中去掉它
 shards_uneven | dimension {dim}: length {n} does not divide by {by}, so it is not of such a cut; correct dims or lengths | 维度 {dim} 的长度 {n} 不能被 {by} 整除，不可能来自这样的切分；请更正 dims 或 lengths

@@ -275,6 +275,8 @@ one_side_nonfinite | one side has {title}, and the statistics of the {side:word}
 counted_with_other_tolerance | it was counted with rtol {rtol:g} and atol {atol:g}; another tolerance needs the data: compare again | 它是按 rtol {rtol:g}、atol {atol:g} 计数的；换用其他容差需要数据：请重新比对
 # shapes that do not meet
 element_counts_differ | left {left:shape} has {n:elements}, right {right:shape} has {m:elements}: not the same tensor, or not the same input; name the intended pair in the map | 左侧 {left:shape} 有 {n:elements}，右侧 {right:shape} 有 {m:elements}：不是同一张量，或输入不同；请在映射中指明应配对的张量
+one_length_differs | left {left:shape} and right {right:shape} differ along axis {axis} alone: another input; or other padding or steps of the same tokens (`tokens` under [msdump.shards]); or a padded axis (`crop = {axis}` in a map entry) | 左侧 {left:shape} 与右侧 {right:shape} 仅轴 {axis} 不同：输入不同；或同一批 token 的填充或步不同（[msdump.shards] 的 `tokens`）；或该轴经过填充（映射条目中的 `crop = {axis}`）
+last_length_differs | left {left:shape} and right {right:shape} differ along axis {axis} alone: not the same tensor; or a padded axis (`crop = {axis}` in a map entry) | 左侧 {left:shape} 与右侧 {right:shape} 仅轴 {axis} 不同：不是同一张量；或该轴经过填充（映射条目中的 `crop = {axis}`）
 dimensions_reordered | left {left:shape} and right {right:shape} have the same dimensions in another order: {remedy} | 左侧 {left:shape} 与右侧 {right:shape} 维度相同而次序不同：{remedy}
 transpose_once | `transpose = {axes:index}` | `transpose = {axes:index}`
 transpose_instead | `transpose = {axes:index}` instead of {applied:index} | `transpose = {axes:index}`，取代 {applied:index}
