@@ -21,7 +21,7 @@ from .source import Source
 from .tensors import Recording
 from .truth import Meaning, meaning_of, unmeant, wrong_by_value
 
-__all__ = ["MODELS", "sources_of"]
+__all__ = ["HELD_OUT", "MODELS", "sources_of"]
 
 # Name → module below `models` that has it, and the name that it has there.
 MODELS = {
@@ -40,12 +40,25 @@ MODELS = {
     "lenet-steps": ("training", "LENET"),
     "encoder-steps": ("training", "ENCODER"),
 }
+# The same, of models that nothing is tuned on.
+HELD_OUT = {
+    "convnext": ("held_out_vision", "CONVNEXT"),
+    "efficientnet": ("held_out_vision", "EFFICIENTNET"),
+    "regnet": ("held_out_vision", "REGNET"),
+    "densenet": ("held_out_vision", "DENSENET"),
+    "mixer": ("held_out_vision", "MIXER"),
+    "diffusion": ("held_out_vision", "DIFFUSION"),
+    "t5": ("held_out_text", "T5"),
+    "whisper": ("held_out_text", "WHISPER"),
+    "seq2seq": ("held_out_text", "SEQ2SEQ"),
+    "dlrm": ("held_out_text", "DLRM_MODEL"),
+}
 _BLOCKS = ("no_block", "extra_block")
 
 
 @cache
 def _model(name: str) -> Model:
-    module, attribute = MODELS[name]
+    module, attribute = (MODELS | HELD_OUT)[name]
     found = getattr(import_module(f"{__package__}.models.{module}"), attribute)
     assert isinstance(found, Model)
     return found
