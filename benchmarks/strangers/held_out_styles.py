@@ -14,7 +14,8 @@ Change = Callable[[str], str]
 
 _GERMAN = {
     "layers": "schichten", "layer": "schicht", "blocks": "bloecke", "block": "block", "encoder": "kodierer",
-    "decoder": "dekodierer", "attention": "aufmerksamkeit", "attn": "aufmerksamkeit", "self": "selbst", "query": "abfrage",
+    "decoder": "dekodierer", "attention": "aufmerksamkeit", "attn": "aufmerksamkeit", "self": "selbst",
+    "query": "abfrage",
     "q": "abfrage", "key": "schluessel", "k": "schluessel", "value": "wert", "v": "wert", "conv": "faltung",
     "norm": "normierung", "ln": "normierung", "bn": "normierung", "fc": "dicht", "linear": "linear", "dense": "dicht",
     "out": "ausgang", "output": "ausgang", "proj": "projektion", "embedding": "einbettung", "embed": "einbettung",
@@ -23,23 +24,28 @@ _GERMAN = {
 }  # fmt: skip
 _PINYIN = {
     "layers": "ceng", "layer": "ceng", "blocks": "kuai", "block": "kuai", "encoder": "bianmaqi", "decoder": "jiemaqi",
-    "attention": "zhuyili", "attn": "zhuyili", "self": "zi", "query": "chaxun", "q": "chaxun", "key": "jian", "k": "jian",
+    "attention": "zhuyili", "attn": "zhuyili", "self": "zi", "query": "chaxun", "q": "chaxun", "key": "jian",
+    "k": "jian",
     "value": "zhi", "v": "zhi", "conv": "juanji", "norm": "guiyi", "ln": "guiyi", "bn": "guiyi", "fc": "quanlianjie",
     "linear": "quanlianjie", "dense": "quanlianjie", "out": "shuchu", "output": "shuchu", "proj": "touying",
     "embedding": "qianru", "embed": "qianru", "act": "jihuo", "head": "tou", "down": "xia", "up": "shang",
     "pool": "chihua", "features": "tezheng", "classifier": "fenlei", "mlp": "qiankui", "cross": "jiaocha",
 }  # fmt: skip
 _GGUF = {
-    "layers": "blk", "layer": "blk", "blocks": "blk", "block": "blk", "h": "blk", "attention": "attn", "self_attn": "attn",
+    "layers": "blk", "layer": "blk", "blocks": "blk", "block": "blk", "h": "blk", "attention": "attn",
+    "self_attn": "attn",
     "q_proj": "q", "k_proj": "k", "v_proj": "v", "o_proj": "output", "query": "q", "key": "k", "value": "v", "wq": "q",
     "wk": "k", "wv": "v", "wo": "output", "mlp": "ffn", "feed_forward": "ffn", "gate_proj": "gate", "up_proj": "up",
-    "down_proj": "down", "fc1": "up", "fc2": "down", "norm1": "attn_norm", "norm2": "ffn_norm", "embed_tokens": "token_embd",
-    "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "lm_head": "output", "embedding": "token_embd",
+    "down_proj": "down", "fc1": "up", "fc2": "down", "norm1": "attn_norm", "norm2": "ffn_norm",
+    "embed_tokens": "token_embd",
+    "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "lm_head": "output",
+    "embedding": "token_embd",
 }  # fmt: skip
 _MEGATRON = {
     "attention": "self_attention", "attn": "self_attention", "self_attn": "self_attention", "blocks": "layers",
     "block": "layers", "h": "layers", "fc1": "dense_h_to_4h", "fc2": "dense_4h_to_h", "up_proj": "dense_h_to_4h",
-    "down_proj": "dense_4h_to_h", "o_proj": "dense", "out_proj": "dense", "norm1": "input_layernorm", "qkv": "query_key_value",
+    "down_proj": "dense_4h_to_h", "o_proj": "dense", "out_proj": "dense", "norm1": "input_layernorm",
+    "qkv": "query_key_value",
     "norm2": "post_attention_layernorm", "ln_1": "input_layernorm", "ln_2": "post_attention_layernorm",
 }  # fmt: skip
 

@@ -61,9 +61,7 @@ def main() -> int:
     return 1 if problems else 0
 
 
-def make(
-    out: Path, sources: dict[str, list[Source]], pairs: int, seed: int, styles: Mapping[str, Style]
-) -> list[str]:
+def make(out: Path, sources: dict[str, list[Source]], pairs: int, seed: int, styles: Mapping[str, Style]) -> list[str]:
     """Make so many pairs, named in some styles; return what is wrong with the tables."""
     begin = time.perf_counter()
     shutil.rmtree(out, ignore_errors=True)
@@ -81,7 +79,12 @@ def make(
         lefts[source.model] += 1
         make_pair(out, number, source, draw, styles)
     print(f"{pairs} pairs in {time.perf_counter() - begin:.0f} s")
-    used = {(source.model, source.left): source for of_model in sources.values() for source in of_model if lefts[source.model]}
+    used = {
+        (source.model, source.left): source
+        for of_model in sources.values()
+        for source in of_model
+        if lefts[source.model]
+    }
     return [problem for source in used.values() for problem in source.wrong_rows()]
 
 

@@ -120,7 +120,7 @@ def _free(parent: nn.Module, name: str) -> str:
     return name
 
 
-# -- What is done to the copy: each returns the modules of which then nothing can be said --------------------------------
+# -- What is done to the copy: each returns the modules of which nothing can be said then
 
 
 def _swap(net: nn.Module, draw: Random) -> Iterator[nn.Module]:
@@ -130,7 +130,9 @@ def _swap(net: nn.Module, draw: Random) -> Iterator[nn.Module]:
         (tree, number)
         for tree in trees
         for number, (one, other) in enumerate(pairwise(tree.children()), 1)
-        if _keeps_width(one) and _keeps_width(other) and (_width(one) == _width(other) or None in (_width(one), _width(other)))
+        if _keeps_width(one)
+        and _keeps_width(other)
+        and (_width(one) == _width(other) or None in (_width(one), _width(other)))
     ]
     if not places:
         raise NoPlaceError
@@ -240,7 +242,8 @@ def make(out: Path, nets: int, seed: int) -> None:
         folder = out / f"{number:03}-random-{what}"
         styles_of = [draw.choice(styles), draw.choice(styles)]
         keys = [write(one.tensors, style, folder / side, start=draw.randrange(10**9))
-                for one, style, side in zip((moved, right_tensors), styles_of, ("left", "right"), strict=True)]  # fmt: skip
+                for one, style, side in zip((moved, right_tensors), styles_of, ("left", "right"),
+                strict=True)]  # fmt: skip
         truth = Truth("random", "torch", what, styles_of[0].name, styles_of[1].name)
         truth_of(truth, _meaning(moved, right_tensors, unknown), keys[0], keys[1])
         places = {(one.path, one.call): key for key, one in keys[1].items()}
@@ -260,7 +263,9 @@ def _meaning(left: Recording, right: Recording, unknown: set[str]) -> Meaning:
     rights = {one.label: frozenset({group[0].label}) for group in right.groups() for one in group}
     lefts: dict[str, frozenset[str]] = {}
     for group in left.groups():
-        means: frozenset[str] = frozenset().union(*(rights.get(one.label, ()) for one in group if one.label not in unknown))
+        means: frozenset[str] = frozenset().union(
+            *(rights.get(one.label, ()) for one in group if one.label not in unknown)
+        )
         lefts.update((one.label, means or frozenset({f"left {group[0].label}"})) for one in group)
     return Meaning(lefts, rights, unjudged=frozenset(unknown))
 

@@ -122,7 +122,8 @@ def _t5() -> nn.Module:
 
 
 _T5 = {
-    "token_embedder": "encoder.embed_tokens", "encoder_final_norm": "encoder.final_layer_norm", "logits_dense": "lm_head",
+    "token_embedder": "encoder.embed_tokens", "encoder_final_norm": "encoder.final_layer_norm",
+    "logits_dense": "lm_head",
     "decoder_final_norm": "decoder.final_layer_norm", "token_embedder@1": "decoder.embed_tokens",
     "encoder_relpos": "encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
     "decoder_relpos": "decoder.block.0.layer.0.SelfAttention.relative_attention_bias",
@@ -132,7 +133,8 @@ for _side, _layers in (("encoder", ("attention", "mlp")), ("decoder", ("attentio
         _ours, _theirs = f"{_side}_block.{{i}}", f"{_side}.block.{{i}}.layer.{_place}"
         _T5[f"{_ours}.pre_{_layer}_norm"] = f"{_theirs}.layer_norm"
         if _layer == "mlp":
-            _T5 |= {f"{_ours}.mlp_wi": f"{_theirs}.DenseReluDense.wi", f"{_ours}.mlp_wo": f"{_theirs}.DenseReluDense.wo",
+            _T5 |= {f"{_ours}.mlp_wi": f"{_theirs}.DenseReluDense.wi",
+            f"{_ours}.mlp_wo": f"{_theirs}.DenseReluDense.wo",
                     _ours: _theirs}  # fmt: skip
             continue
         _name = "cross_attention" if _layer == "cross" else "attention"
@@ -261,9 +263,16 @@ class Seq2Seq(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.encoder, self.decoder = nn.Module(), nn.Module()
-        self.encoder.embedding, self.encoder.gru = nn.Embedding(VOCABULARY, WIDTH), nn.GRU(WIDTH, WIDTH, batch_first=True)
+        self.encoder.embedding, self.encoder.gru = (
+            nn.Embedding(VOCABULARY, WIDTH),
+            nn.GRU(WIDTH, WIDTH, batch_first=True),
+        )
         self.decoder.embedding = nn.Embedding(VOCABULARY, WIDTH)
-        self.decoder.Wa, self.decoder.Ua, self.decoder.Va = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 1)
+        self.decoder.Wa, self.decoder.Ua, self.decoder.Va = (
+            nn.Linear(WIDTH, WIDTH),
+            nn.Linear(WIDTH, WIDTH),
+            nn.Linear(WIDTH, 1),
+        )
         self.decoder.gru = nn.GRUCell(2 * WIDTH, WIDTH)
         self.decoder.out = nn.Linear(WIDTH, VOCABULARY)
 
@@ -285,7 +294,11 @@ class Translator(nn.Module):
         super().__init__()
         self.src_emb, self.tgt_emb = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(VOCABULARY, WIDTH)
         self.enc_rnn, self.dec_cell = nn.GRU(WIDTH, WIDTH, batch_first=True), nn.GRUCell(2 * WIDTH, WIDTH)
-        self.att_query, self.att_keys, self.att_score = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 1)
+        self.att_query, self.att_keys, self.att_score = (
+            nn.Linear(WIDTH, WIDTH),
+            nn.Linear(WIDTH, WIDTH),
+            nn.Linear(WIDTH, 1),
+        )
         self.generator = nn.Linear(WIDTH, VOCABULARY)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:  # noqa: D102
@@ -324,7 +337,9 @@ class DLRM(nn.Module):
         super().__init__()
         self.emb_l = nn.ModuleList(nn.Embedding(VOCABULARY, 8) for _ in range(_BAGS))
         self.bot_l = nn.Sequential(nn.Linear(13, 16), nn.ReLU(), nn.Linear(16, 8), nn.ReLU())
-        self.top_l = nn.Sequential(nn.Linear(14, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1), nn.Sigmoid())
+        self.top_l = nn.Sequential(
+            nn.Linear(14, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1), nn.Sigmoid()
+        )
 
     def forward(self, dense: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:  # noqa: D102
         bottom = self.bot_l(dense)

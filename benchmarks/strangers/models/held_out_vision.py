@@ -33,14 +33,16 @@ def _of_timm(build: Any) -> nn.Module:
     return model
 
 
-# -- ConvNeXt: torchvision against timm --------------------------------------------------------------------------------
+# -- ConvNeXt: torchvision against timm 
 
 _DEPTHS, _DIMS = (2, 2, 3, 2), (8, 16, 24, 32)
 
 
 def _convnext(models: Any) -> nn.Module:
     config = models.convnext.CNBlockConfig
-    stages = [config(inner, outer, depth) for inner, outer, depth in zip(_DIMS, (*_DIMS[1:], None), _DEPTHS, strict=True)]
+    stages = [
+        config(inner, outer, depth) for inner, outer, depth in zip(_DIMS, (*_DIMS[1:], None), _DEPTHS, strict=True)
+    ]
     made = models.ConvNeXt(stages, num_classes=10)
     assert isinstance(made, nn.Module)
     return made
@@ -61,7 +63,8 @@ _CONVNEXT = {
 for _stage in range(4):
     _blocks, _theirs = f"stages.{_stage}.blocks.{{i}}", f"features.{2 * _stage + 1}.{{i}}"
     _CONVNEXT |= {
-        _blocks: _theirs, f"{_blocks}.drop_path": f"{_theirs}.stochastic_depth", f"{_blocks}.conv_dw": f"{_theirs}.block.0", f"{_blocks}.norm": f"{_theirs}.block.2",
+        _blocks: _theirs, f"{_blocks}.drop_path": f"{_theirs}.stochastic_depth",
+        f"{_blocks}.conv_dw": f"{_theirs}.block.0", f"{_blocks}.norm": f"{_theirs}.block.2",
         f"{_blocks}.mlp.fc1": f"{_theirs}.block.3", f"{_blocks}.mlp.act": f"{_theirs}.block.4",
         f"{_blocks}.mlp.fc2": f"{_theirs}.block.5",
     }  # fmt: skip
@@ -91,7 +94,7 @@ def _with_scales(model: nn.Module) -> nn.Module:
     return model
 
 
-# -- EfficientNet and RegNet: torchvision against timm ------------------------------------------------------------------
+# -- EfficientNet and RegNet: torchvision against timm 
 
 
 def _gate(ours: str, theirs: str, names: tuple[str, str, str, str]) -> dict[str, str]:
@@ -110,7 +113,10 @@ def _efficientnet_rows() -> dict[str, str]:
         rows |= _gate(f"{ours}.se", f"{theirs}.block.{gate}", ("conv_reduce", "act1", "conv_expand", "gate"))
         rows |= {f"{ours}.conv_dw": f"{theirs}.block.{base}.0", f"{ours}.bn{base + 1}": f"{theirs}.block.{base}.2"}
         last = "conv_pwl" if stage else "conv_pw"
-        rows |= {f"{ours}.{last}": f"{theirs}.block.{gate + 1}.0", f"{ours}.bn{base + 2}": f"{theirs}.block.{gate + 1}.1"}
+        rows |= {
+            f"{ours}.{last}": f"{theirs}.block.{gate + 1}.0",
+            f"{ours}.bn{base + 2}": f"{theirs}.block.{gate + 1}.1",
+        }
         if stage:
             rows |= {f"{ours}.conv_pw": f"{theirs}.block.0.0", f"{ours}.bn1": f"{theirs}.block.0.2"}
     return rows | _before_activation(rows)
@@ -159,10 +165,15 @@ def _regnet_rows() -> dict[str, str]:
             ours, theirs = f"s{stage}.b{block + 1}", f"trunk_output.block{stage}.block{stage}-{block}"
             rows |= {ours: theirs, f"{ours}.conv3.conv": f"{theirs}.f.c.0", f"{ours}.conv3.bn": f"{theirs}.f.c.1"}
             for number, name in ((1, "a"), (2, "b")):
-                rows |= {f"{ours}.conv{number}.{one}": f"{theirs}.f.{name}.{other}" for one, other in (("conv", 0), ("bn", 2))}
+                rows |= {
+                    f"{ours}.conv{number}.{one}": f"{theirs}.f.{name}.{other}"
+                    for one, other in (("conv", 0), ("bn", 2))
+                }
             rows |= _gate(f"{ours}.se", f"{theirs}.f.se", ("fc1", "act", "fc2", "gate"))
             if not block:
-                rows |= {f"{ours}.downsample.{one}": f"{theirs}.proj.{place}" for place, one in enumerate(("conv", "bn"))}
+                rows |= {
+                    f"{ours}.downsample.{one}": f"{theirs}.proj.{place}" for place, one in enumerate(("conv", "bn"))
+                }
     return rows | _before_activation(rows)
 
 
@@ -180,7 +191,8 @@ REGNET = Model(
     ),
 )
 
-# -- DenseNet: torchvision against a port with flat names ---------------------------------------------------------------
+
+# -- DenseNet: torchvision against a port with flat names 
 
 _GROWTH, _LAYERS = 4, (2, 3)
 
@@ -224,7 +236,9 @@ class Dense(nn.Module):
 
 
 _DENSE = {"first": "features.conv0", "first_bn": "features.norm0", "last_bn": "features.norm5", "scores": "classifier"}
-_DENSE |= {f"squeeze.0.{place}": f"features.transition1.{name}" for place, name in enumerate(("norm", "relu", "conv", "pool"))}
+_DENSE |= {
+    f"squeeze.0.{place}": f"features.transition1.{name}" for place, name in enumerate(("norm", "relu", "conv", "pool"))
+}
 for _stage, _count in enumerate(_LAYERS):
     for _layer in range(_count):
         _ours, _theirs = f"dense.{_stage}.{_layer}", f"features.denseblock{_stage + 1}.denselayer{_layer + 1}"
@@ -239,9 +253,7 @@ for _stage, _count in enumerate(_LAYERS):
 DENSENET = Model(
     "densenet",
     lambda: _of_torchvision(
-        lambda models: models.DenseNet(
-            growth_rate=_GROWTH, block_config=_LAYERS, num_init_features=8, num_classes=10
-        ),
+        lambda models: models.DenseNet(growth_rate=_GROWTH, block_config=_LAYERS, num_init_features=8, num_classes=10),
         INPUT,
     ),
     lambda model: model(INPUT),
@@ -249,7 +261,8 @@ DENSENET = Model(
     export=(INPUT,),
 )
 
-# -- MLP-Mixer: timm against a short program ----------------------------------------------------------------------------
+
+# -- MLP-Mixer: timm against a short program 
 
 _MIXER = 16
 
@@ -291,9 +304,7 @@ MIXER = Model(
     "mixer",
     lambda: seeded(
         _of_timm(
-            lambda timm: timm.models.MlpMixer(
-                num_classes=10, img_size=32, patch_size=8, num_blocks=3, embed_dim=_MIXER
-            )
+            lambda timm: timm.models.MlpMixer(num_classes=10, img_size=32, patch_size=8, num_blocks=3, embed_dim=_MIXER)
         )
     ),
     lambda model: model(SMALL),
@@ -301,7 +312,7 @@ MIXER = Model(
     export=(SMALL,),
 )
 
-# -- A U-Net of a diffusion model, by the names of two packages ----------------------------------------------------------
+# -- A U-Net of a diffusion model 
 
 _BASE = 8
 
@@ -347,7 +358,8 @@ class PixelAttention(nn.Module):
 _FIRST = ("norm1", "conv1", "temb_proj", "norm2", "conv2", "nin_shortcut")
 _SECOND = ("norm1", "conv1", "time_emb_proj", "norm2", "conv2", "conv_shortcut")
 _PLACES = {
-    "down0": (_BASE, _BASE), "down1": (_BASE, 2 * _BASE), "mid1": (2 * _BASE, 2 * _BASE), "mid2": (2 * _BASE, 2 * _BASE),
+    "down0": (_BASE, _BASE), "down1": (_BASE, 2 * _BASE), "mid1": (2 * _BASE, 2 * _BASE), "mid2": (2 * _BASE,
+    2 * _BASE),
     "up1": (4 * _BASE, 2 * _BASE), "up0": (3 * _BASE, _BASE),
 }  # fmt: skip
 # Place → path in the first program, and in the second.
@@ -400,7 +412,11 @@ class Diffusion(nn.Module):
         return at["out"](functional.silu(at["norm"](h)))
 
 
-_INNER = {"attend": dict(zip(("group_norm", "to_q", "to_k", "to_v", "to_out"), ("norm", "q", "k", "v", "proj_out"), strict=True))}
+_INNER = {
+    "attend": dict(
+        zip(("group_norm", "to_q", "to_k", "to_v", "to_out"), ("norm", "q", "k", "v", "proj_out"), strict=True)
+    )
+}
 _INNER |= {place: dict(zip(_SECOND, _FIRST, strict=True)) for place in _PLACES}
 _UNET = {theirs: ours for ours, theirs in _DIFFUSION.values()}
 for _place, _pairs in _INNER.items():

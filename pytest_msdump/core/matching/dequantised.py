@@ -22,6 +22,8 @@ _INTEGER_TYPES = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinear", "ConvInt
 _CHANGING = frozenset({"DequantizeLinear", "Cast", "Shape", "Size"})
 # PyTorch's older exports give a node's first output this name, its newer ones a node this one.
 _OUTPUT, _NODE = "_output_0", "node_"
+# Why a tensor is kept from other ways of pairing.
+WITHHELD = ("quant_output", "dequantised_weight", "before_rounding", "before_quantising")
 
 
 def pair_dequantised(state: PairingState, request: PairingRequest) -> None:
@@ -35,6 +37,9 @@ def pair_dequantised(state: PairingState, request: PairingRequest) -> None:
     own = integers[0] or integers[1]
     for number in own:
         _withhold(state, side, number, "quant_output")
+    graphs = [graph for _, graph in request.dumps[0 if side is state.left else 1].graphs]
+    weights = {call.name for graph in graphs for call in graph.operators if not any(call.inputs)}
+    quantised = {mangle(side.ops[number].key.label) for number in own}
     for number, op in enumerate(side.ops):
         match = _NAME.fullmatch(op.key.label)
         if number in own or match is None or match["float"] is None:
@@ -46,7 +51,8 @@ def pair_dequantised(state: PairingState, request: PairingRequest) -> None:
             for one in (side, other)
         )
         name = next(iter(theirs), None)
-        if not any(mangle(side.ops[one].key.label).startswith(f"{tensor}_Quantize") for one in own):
+        is_quantised = not quantised.isdisjoint((f"{tensor}_QuantizeLinear", f"{tensor}_QuantizeLinear_Output"))
+        if op.key.label in weights if graphs else not is_quantised:
             _withhold(state, side, number, "dequantised_weight")
         elif name is not None and len(theirs[name]) == 1:
             if name in ours and name != tensor:
@@ -63,7 +69,7 @@ def _integers(side: Side, dump: Dump) -> Iterator[int]:
     names: set[str] = set()
     for _, graph in dump.graphs:
         for call in graph.operators:
-            is_fed = any(edge is not None and edge.producer in names for edge in call.inputs)
+            is_fed = any(edge is not None and edge.producer in names and not edge.slot for edge in call.inputs)
             if call.op_type.startswith(_INTEGER_TYPES) or (is_fed and call.op_type not in _CHANGING):
                 names.add(call.name)
     for number, op in enumerate(side.ops):
@@ -75,12 +81,13 @@ def _integers(side: Side, dump: Dump) -> Iterator[int]:
 def _pair(
     state: PairingState, request: PairingRequest, one: tuple[Side, int], other: tuple[Side, int], tensor: str
 ) -> None:
-    refs = [side.selected(side.ops[number]).get(("output", 0)) for side, number in (one, other)]
     (side, number), (partner_side, partner) = one, other
-    if None not in refs and state.is_free(side.name, refs[0], partner_side.ops[partner].at) and state.is_free(
-        partner_side.name, refs[1], side.ops[number].at
-    ):
-        left, right = refs if side is state.left else refs[::-1]
+    ours, theirs = (each.selected(each.ops[of]).get(("output", 0)) for each, of in (one, other))
+    if ours is None or theirs is None:
+        return
+    is_free = state.is_free(side.name, ours, partner_side.ops[partner].at)
+    if is_free and state.is_free(partner_side.name, theirs, side.ops[number].at):
+        left, right = (ours, theirs) if side is state.left else (theirs, ours)
         by = say(Message("dequantised", {"tensor": tensor}))
         state.add(FoundPair(left, right, "name", by, request.formats))
 
