@@ -12,9 +12,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from .keras_source import KERAS, KerasSource
 from .mindspore_source import PORTED, MindSporeSource
 from .mistakes import MISTAKES, NoPlaceError
-from .onnx_sources import EXPORTS, OnnxSource
+from .onnx_sources import EXPORTS, OnnxSource, QuantisedSource
 from .port import Model, Port
 from .recording import mark_origins, record, record_training
 from .source import Source
@@ -128,6 +129,10 @@ def sources_of(model: str, lefts: Sequence[str] | None = None) -> list[Source]:
     right = _right(model)
     reference = partial(_reference, model)
     found += [OnnxSource(_model(model), reference, right, exporter) for exporter in EXPORTS.get(model, ())]
+    if "int8" in EXPORTS.get(model, ()):
+        found.append(QuantisedSource(_model(model), reference))
     if model in PORTED:
         found.append(MindSporeSource(_model(model), reference, right, _model(model).inputs))
+    if model in KERAS:
+        found.append(KerasSource(_model(model), reference, right, _model(model).inputs[0]))
     return [source for source in found if not lefts or any(source.left.startswith(one) for one in lefts)]

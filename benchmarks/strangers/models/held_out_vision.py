@@ -33,7 +33,7 @@ def _of_timm(build: Any) -> nn.Module:
     return model
 
 
-# -- ConvNeXt: torchvision against timm 
+# -- ConvNeXt: torchvision against timm
 
 _DEPTHS, _DIMS = (2, 2, 3, 2), (8, 16, 24, 32)
 
@@ -94,7 +94,7 @@ def _with_scales(model: nn.Module) -> nn.Module:
     return model
 
 
-# -- EfficientNet and RegNet: torchvision against timm 
+# -- EfficientNet and RegNet: torchvision against timm
 
 
 def _gate(ours: str, theirs: str, names: tuple[str, str, str, str]) -> dict[str, str]:
@@ -192,7 +192,7 @@ REGNET = Model(
 )
 
 
-# -- DenseNet: torchvision against a port with flat names 
+# -- DenseNet: torchvision against a port with flat names
 
 _GROWTH, _LAYERS = 4, (2, 3)
 
@@ -262,7 +262,7 @@ DENSENET = Model(
 )
 
 
-# -- MLP-Mixer: timm against a short program 
+# -- MLP-Mixer: timm against a short program
 
 _MIXER = 16
 
@@ -312,7 +312,7 @@ MIXER = Model(
     export=(SMALL,),
 )
 
-# -- A U-Net of a diffusion model 
+# -- A U-Net of a diffusion model
 
 _BASE = 8
 

@@ -7,8 +7,10 @@ been folded into that pair. So what is compared with the float model's `X` is wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
+from pytest_msdump.core.matching.coordinates import compatible
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
 from pytest_msdump.core.matching.sides import Side
 from pytest_msdump.core.model.dump import Dump
@@ -16,12 +18,15 @@ from pytest_msdump.core.model.tensor import mangle
 from pytest_msdump.core.text import Message, say
 
 # Nodes have `_DequantizeLinear` behind the tensor's name, and `_Output` behind that is what they put out.
-_NAME = re.compile(r"(?P<tensor>.+)_(?:(?P<float>DequantizeLinear)|QuantizeLinear)(?:_Output)?")
+_NAME = re.compile(r"(?P<tensor>.+)_(?:(?P<float>DequantizeLinear)|QuantizeLinear)(?:_Output)?(?:_output)?")
+_COUNTERS = re.compile(r"^[0-9]{2,9}_+(?=.)|_(?:float|u?int)[0-9]+_[0-9]+$")
 _INTEGER_TYPES = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinear", "ConvInteger", "MatMulInteger")
 # Their output is not of the type of what they are given.
 _CHANGING = frozenset({"DequantizeLinear", "Cast", "Shape", "Size"})
 # PyTorch's older exports give a node's first output this name, its newer ones a node this one.
 _OUTPUT, _NODE = "_output_0", "node_"
+# How some end the name of every file.
+_SAVED = "_output"
 # Why a tensor is kept from other ways of pairing.
 WITHHELD = ("quant_output", "dequantised_weight", "before_rounding", "before_quantising")
 
@@ -39,29 +44,41 @@ def pair_dequantised(state: PairingState, request: PairingRequest) -> None:
         _withhold(state, side, number, "quant_output")
     graphs = [graph for _, graph in request.dumps[0 if side is state.left else 1].graphs]
     weights = {call.name for graph in graphs for call in graph.operators if not any(call.inputs)}
-    quantised = {mangle(side.ops[number].key.label) for number in own}
-    for number, op in enumerate(side.ops):
-        match = _NAME.fullmatch(op.key.label)
-        if number in own or match is None or match["float"] is None:
+    by_name = [_by_name(one) for one in (side, other)]
+    quantised = {match["tensor"] for name in by_name[0] if (match := _NAME.fullmatch(name)) and not match["float"]}
+    for name, numbers in by_name[0].items():
+        match = _NAME.fullmatch(name)
+        if match is None or match["float"] is None:
             continue
-        tensor = mangle(match["tensor"])
-        node = tensor.removesuffix(_OUTPUT)
-        ours, theirs = (
-            {name: found for name in (tensor, node, _NODE + tensor) if (found := one.mangled.find(name, op.common))}
-            for one in (side, other)
-        )
-        name = next(iter(theirs), None)
-        is_quantised = not quantised.isdisjoint((f"{tensor}_QuantizeLinear", f"{tensor}_QuantizeLinear_Output"))
-        if op.key.label in weights if graphs else not is_quantised:
-            _withhold(state, side, number, "dequantised_weight")
-        elif name is not None and len(theirs[name]) == 1:
-            if name in ours and name != tensor:
+        tensor = match["tensor"]
+        for number in numbers:
+            if side.ops[number].key.label in weights if graphs else tensor not in quantised:
+                _withhold(state, side, number, "dequantised_weight")
+                continue
+            for one in by_name[0].get(tensor, ()):
+                if one not in own:
+                    _withhold(state, side, one, "before_quantising")
+            found = next((name for name in _names_of(tensor) if name in by_name[1]), None)
+            partners = [one for one in by_name[1].get(found or "", ())
+                        if compatible(side.ops[number].common, other.ops[one].common)]  # fmt: skip
+            if found != tensor and found in by_name[0]:
                 # The same node is there, and what it puts out is not rounded.
                 _withhold(state, side, number, "before_rounding")
-            else:
-                _pair(state, request, (side, number), (other, theirs[name][0]), match["tensor"])
-                for one in ours.get(tensor, ()):
-                    _withhold(state, side, one, "before_quantising")
+            elif len(partners) == 1:
+                _pair(state, request, (side, number), (other, partners[0]), tensor)
+
+
+def _by_name(side: Side) -> Mapping[str, Sequence[int]]:
+    """Return the operators of a side by name, without the counters that people put before and behind it."""
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for number, op in enumerate(side.ops):
+        found[_COUNTERS.sub("", mangle(op.key.label))].append(number)
+    return found
+
+
+def _names_of(tensor: str) -> Iterator[str]:
+    """Yield how a tensor may be called, or the node that puts it out."""
+    yield from (tensor, tensor.removesuffix(_OUTPUT), _NODE + tensor, tensor + _SAVED)
 
 
 def _integers(side: Side, dump: Dump) -> Iterator[int]:
@@ -73,7 +90,7 @@ def _integers(side: Side, dump: Dump) -> Iterator[int]:
             if call.op_type.startswith(_INTEGER_TYPES) or (is_fed and call.op_type not in _CHANGING):
                 names.add(call.name)
     for number, op in enumerate(side.ops):
-        match = _NAME.fullmatch(op.key.label)
+        match = _NAME.fullmatch(_COUNTERS.sub("", mangle(op.key.label)))
         if op.key.label in names or (op.key.op_type or "").startswith(_INTEGER_TYPES) or (match and not match["float"]):
             yield number
 
