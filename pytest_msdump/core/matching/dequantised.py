@@ -65,7 +65,8 @@ def pair_dequantised(state: PairingState, request: PairingRequest) -> None:
                 # The same node is there, and what it puts out is not rounded.
                 _withhold(state, side, number, "before_rounding")
             elif len(partners) == 1:
-                _pair(state, request, (side, number), (other, partners[0]), tensor)
+                label = _NAME.fullmatch(_COUNTERS.sub("", side.ops[number].key.label))
+                _pair(state, request, (side, number), (other, partners[0]), label["tensor"] if label else tensor)
 
 
 def _by_name(side: Side) -> Mapping[str, Sequence[int]]:
