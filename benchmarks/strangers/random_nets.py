@@ -218,7 +218,8 @@ def renamed(paths: list[str], draw: Random) -> dict[str, str]:
 def make(out: Path, nets: int, seed: int) -> None:
     """Make folders and their truth."""
     shutil.rmtree(out, ignore_errors=True)
-    styles = [*STYLES.values(), *HELD_OUT_STYLES.values()]
+    # Counted from 1, a layer has the very name that the next one has on the other side.
+    styles = [style for style in (*STYLES.values(), *HELD_OUT_STYLES.values()) if style.name != "from_one"]
     number = attempt = 0
     while number < nets:
         draw = Random(f"{seed}/{attempt}")
