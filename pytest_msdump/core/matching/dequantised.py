@@ -17,6 +17,7 @@ from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import mangle
 from pytest_msdump.core.text import Message, say
 
+_MARK = "uantizeLinear"
 # Nodes have `_DequantizeLinear` behind the tensor's name, and `_Output` behind that is what they put out.
 _NAME = re.compile(r"(?P<tensor>.+)_(?:(?P<float>DequantizeLinear)|QuantizeLinear)(?:_Output)?(?:_output)?")
 _COUNTERS = re.compile(r"^[0-9]{2,9}_+(?=.)|_(?:float|u?int)[0-9]+_[0-9]+$")
@@ -34,6 +35,11 @@ WITHHELD = ("quant_output", "dequantised_weight", "before_rounding", "before_qua
 def pair_dequantised(state: PairingState, request: PairingRequest) -> None:
     """Pair what was dequantised with the float tensor that it stands for, and keep whole numbers from other ways."""
     sides = (state.left, state.right)
+    for op in (*state.left.ops, *state.right.ops):
+        if _MARK in op.key.name:
+            break
+    else:
+        return
     integers = [set(_integers(side, dump)) for side, dump in zip(sides, request.dumps, strict=True)]
     # Where both are in 8 bits, or neither is, names say enough.
     if bool(integers[0]) == bool(integers[1]):
