@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from strangers.folders import chosen, write
+from strangers.held_out_styles import HELD_OUT_STYLES
 from strangers.judge import Judged, count
 from strangers.port import Port
 from strangers.styles import STYLES, Style
 from strangers.tensors import Recording, Tensor
 from strangers.truth import Meaning, Truth, meaning_of, truth_of, wrong_by_value
 
+ALL_STYLES = STYLES | HELD_OUT_STYLES
 ROOT = Path(__file__).parent.parent
 VALUES = list(np.random.default_rng(0).normal(size=(6, 2, 8)).astype("f4"))
 
@@ -112,9 +114,9 @@ def test_pairs_are_held_to_the_truth(
     assert len(found.missed) == 5 - paired
 
 
-@pytest.mark.parametrize("name", [name for name, style in STYLES.items() if not style.is_torch])
+@pytest.mark.parametrize("name", [name for name, style in ALL_STYLES.items() if not style.is_torch])
 def test_a_style_gives_every_tensor_a_file_of_its_own(name: str, tmp_path: Path) -> None:
-    kept = write(RIGHT.tensors, STYLES[name], tmp_path / "dump")
+    kept = write(RIGHT.tensors, ALL_STYLES[name], tmp_path / "dump")
     assert len(kept) == len(RIGHT.tensors)
     files = {path.relative_to(tmp_path / "dump").as_posix() for path in (tmp_path / "dump").rglob("*.np?")}
     assert files == {key.partition("::")[0] for key in kept}
@@ -170,3 +172,16 @@ def test_the_judge_prints_what_compare_and_init_pair(deceives: bool, tmp_path: P
     assert by_way["init"][2] == "5"
     assert int(by_way["init"][1]) > int(by_way["compare"][1])
     assert (f"WRONG: {folder.name}: compare: 1 wrong pairs" in ran.stdout) == deceives
+
+
+@pytest.mark.e2e
+def test_a_suite_that_init_writes_for_a_good_pair_has_to_pass(tmp_path: Path) -> None:
+    folder = tmp_path / "000-model-port-good"
+    _truth(folder, STYLES["dots"], STYLES["underscored"]).write(folder / "truth.json")
+    command = [sys.executable, "-m", "benchmarks.strangers.judge", tmp_path, "--init"]
+    passing = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert "\n1 of 1 suites of good pairs pass when they are run\n" in passing.stdout
+    np.save(next((folder / "left").glob("head.*")), VALUES[5] * 1.5)
+    failing = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert failing.returncode == 1
+    assert "\n0 of 1 suites of good pairs pass when they are run\n" in failing.stdout

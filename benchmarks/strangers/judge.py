@@ -31,6 +31,7 @@ from pytest_msdump.core.suite import load_suite
 from .truth import Truth, read_truth
 
 _COMPARE, _INIT = "compare", "init"
+_GOOD = "good"
 
 
 @dataclass
@@ -49,6 +50,8 @@ class Judged:
         Pairs that are not true.
     missed : list of (left key, right key)
         One pair of each quantity that was not paired.
+    failing : list of str
+        What the suite that `msdump init` wrote for a good pair says when it is run, if it does not pass.
     problem : str
         Why nothing could be paired, if a folder cannot be read.
     seconds : float
@@ -62,6 +65,7 @@ class Judged:
     paired: int = 0
     wrong: list[tuple[str, str]] = field(default_factory=list)
     missed: list[tuple[str, str]] = field(default_factory=list)
+    failing: list[str] = field(default_factory=list)
     problem: str = ""
     seconds: float = 0.0
 
@@ -104,7 +108,7 @@ def judge(folder: Path, way: str) -> Judged:
     begin = time.perf_counter()
     found = Judged(folder.name, way, truth)
     try:
-        pairs = _by_init(folder) if way == _INIT else _by_compare(folder)
+        pairs = _by_init(folder, found) if way == _INIT else _by_compare(folder)
     except MsdumpError as error:
         pairs, found.problem = [], str(error)
     found.seconds = round(time.perf_counter() - begin, 3)
@@ -164,8 +168,8 @@ def _by_compare(folder: Path) -> list[tuple[str, str]]:
     return _pairs_of(folder, suite)
 
 
-def _by_init(folder: Path) -> list[tuple[str, str]]:
-    """Return what the suite pairs that `msdump init` writes."""
+def _by_init(folder: Path, found: Judged) -> list[tuple[str, str]]:
+    """Return what the suite pairs that `msdump init` writes; that of a good pair is run."""
     with tempfile.TemporaryDirectory() as made:
         file = Path(made) / "msdump.toml"
         said = io.StringIO()
@@ -174,7 +178,22 @@ def _by_init(folder: Path) -> list[tuple[str, str]]:
         if not file.exists():
             raise MsdumpError(said.getvalue().strip())
         suite = load_suite(file=file, table=None, options={}, directory=Path(made), name=str(file))
+        if found.truth.mistake == _GOOD and not _has_8_bits(found.truth):
+            found.failing = _failing(file, Path(made))
         return _pairs_of(folder, suite)
+
+
+def _has_8_bits(truth: Truth) -> bool:
+    """Whether a good port differs by more than limits of floats."""
+    return "int8" in truth.left
+
+
+def _failing(file: Path, directory: Path) -> list[str]:
+    """Run a suite; return the lines that say why it does not pass."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        code = msdump(["compare", "--config", str(file), "--report-dir", str(directory / "report")])
+    return said.getvalue().strip().splitlines()[-12:] if code else []
 
 
 def _pairs_of(folder: Path, suite: Any) -> list[tuple[str, str]]:
@@ -224,6 +243,9 @@ def table(found: Sequence[Judged], way: str) -> Iterator[str]:
     yield _row(way, found, width)
     means = (f"{_mean(side):>7.1%}" if side else f"{'–':>7}" for side in _good_and_bad(found))
     yield f"{'mean of the folders':{width}} {'':>7} {'':>10} " + f"  {'':>10} ".join(means)
+    if way == _INIT:
+        run = [one for one in found if one.truth.mistake == _GOOD and not _has_8_bits(one.truth) and not one.problem]
+        yield f"{sum(not one.failing for one in run)} of {len(run)} suites of good pairs pass when they are run"
     slowest = max(found, key=lambda one: one.seconds)
     yield f"{sum(one.seconds for one in found):.0f} s; the slowest is {slowest.folder}, {slowest.seconds:.1f} s"
 
@@ -249,7 +271,7 @@ def _sums(found: Sequence[Judged]) -> tuple[int, int]:
 
 
 def _good_and_bad(found: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
-    is_good = [one.truth.mistake == "good" for one in found]
+    is_good = [one.truth.mistake == _GOOD for one in found]
     return (
         [one for one, good in zip(found, is_good, strict=True) if good],
         [one for one, good in zip(found, is_good, strict=True) if not good],
@@ -262,6 +284,9 @@ def examples(found: Sequence[Judged], most: int) -> Iterator[str]:
     for one in wrong[:most]:
         yield f"{_called(one)}: {len(one.wrong)} wrong pairs"
         yield from (f"    {left} <-> {right}" for left, right in one.wrong[:most])
+    for one in [one for one in found if one.failing][:most]:
+        yield f"{_called(one)}: its suite does not pass"
+        yield from (f"    {line}" for line in one.failing)
     missed = sorted((one for one in found if one.missed), key=lambda one: one.paired / one.quantities)
     for one in missed[:most]:
         yield f"{_called(one)}: {len(one.missed)} of {one.quantities} missed. {one.problem}".rstrip()
@@ -277,6 +302,8 @@ def _problems(found: Sequence[Judged], least: dict[str, float]) -> Iterator[str]
     for one in found:
         if one.wrong:
             yield f"{one.folder}: {one.way}: {len(one.wrong)} wrong pairs"
+        if one.failing:
+            yield f"{one.folder}: the suite that init writes for it does not pass"
     for way in dict.fromkeys(one.way for one in found):
         sides = _good_and_bad([one for one in found if one.way == way])
         for (name, wanted), side in zip(least.items(), sides, strict=True):

@@ -2,6 +2,7 @@
 
 python -m benchmarks.strangers.make OUT --pairs 300 --seed 1       every model
 python -m benchmarks.strangers.make OUT --models llama --pairs 20  one of them
+python -m benchmarks.strangers.make OUT --held-out --pairs 200     models and ways of naming that nothing is tuned on
 python -m benchmarks.strangers.make OUT --check                    rows that may be missing in the tables of the ports
 """
 
@@ -13,13 +14,15 @@ import shutil
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 
 from .folders import HOOKED, chosen, write, write_tree
+from .held_out_styles import HELD_OUT_STYLES
 from .mistakes import MISTAKES, NoPlaceError
 from .source import Source
-from .sources import MODELS, sources_of
+from .sources import HELD_OUT, MODELS, sources_of
 from .styles import STYLES, Style
 from .tensors import Recording
 from .truth import Truth, truth_of
@@ -38,24 +41,28 @@ def main() -> int:
     parser.add_argument("out", type=Path, metavar="OUT", help="folder of the pairs; what it holds is replaced")
     parser.add_argument("--pairs", type=int, default=300, metavar="N", help="how many (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the draw (default: %(default)s)")
-    parser.add_argument("--models", nargs="+", choices=[*MODELS], default=[*MODELS], help="the models to draw from")
+    parser.add_argument("--models", nargs="+", choices=[*MODELS, *HELD_OUT], help="the models to draw from")
     parser.add_argument("--lefts", nargs="+", metavar="NAME", help="the lefts to draw from, e.g. torch-serving")
+    parser.add_argument("--held-out", action="store_true", help="draw from what nothing is tuned on: judge it, no more")
     parser.add_argument("--check", action="store_true", help="print equal tensors that no table says to be the same")
     arguments = parser.parse_args()
-    sources = {name: sources_of(name, arguments.lefts) for name in arguments.models}
+    models = arguments.models or (HELD_OUT if arguments.held_out else MODELS)
+    sources = {name: sources_of(name, arguments.lefts) for name in models}
     sources = {name: of_model for name, of_model in sources.items() if of_model}
     if arguments.check:
         for source in (source for of_model in sources.values() for source in of_model):
             print(*(source.wrong_rows() or [f"{source.model}/{source.left}: rows agree"]), sep="\n", flush=True)
             print(*source.missing_rows(), sep="\n", flush=True)
         return 0
-    problems = make(arguments.out, sources, arguments.pairs, arguments.seed)
+    problems = make(
+        arguments.out, sources, arguments.pairs, arguments.seed, HELD_OUT_STYLES if arguments.held_out else STYLES
+    )
     sys.stdout.writelines(f"WRONG: {problem}\n" for problem in problems)
     return 1 if problems else 0
 
 
-def make(out: Path, sources: dict[str, list[Source]], pairs: int, seed: int) -> list[str]:
-    """Make so many pairs; return what is wrong with the tables."""
+def make(out: Path, sources: dict[str, list[Source]], pairs: int, seed: int, styles: Mapping[str, Style]) -> list[str]:
+    """Make so many pairs, named in some styles; return what is wrong with the tables."""
     begin = time.perf_counter()
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
@@ -70,19 +77,25 @@ def make(out: Path, sources: dict[str, list[Source]], pairs: int, seed: int) -> 
         # Each left as often as the others of its model; by which mistake it comes is drawn.
         source = of_model[lefts[of_model[0].model] % len(of_model)]
         lefts[source.model] += 1
-        make_pair(out, number, source, draw)
+        make_pair(out, number, source, draw, styles)
     print(f"{pairs} pairs in {time.perf_counter() - begin:.0f} s")
-    used = {source.left: source for of_model in sources.values() for source in of_model if lefts[source.model]}
+    used = {
+        (source.model, source.left): source
+        for of_model in sources.values()
+        for source in of_model
+        if lefts[source.model]
+    }
     return [problem for source in used.values() for problem in source.wrong_rows()]
 
 
-def make_pair(out: Path, number: int, source: Source, draw: Random) -> None:
+def make_pair(out: Path, number: int, source: Source, draw: Random, styles: Mapping[str, Style]) -> None:
     """Make one pair of folders."""
     mistake, left = _left(source, draw)
-    right_style = _style(draw, [*STYLES])
-    left_style = right_style if draw.random() < _SAME_STYLE else _style(draw, [*STYLES])
+    right_style = _style(draw, [*styles.values()])
+    left_style = right_style if draw.random() < _SAME_STYLE else _style(draw, [*styles.values()])
     if left_style.name not in source.styles:
-        left_style = _style(draw, source.styles) if source.styles else None
+        fitting = [style for style in (STYLES | HELD_OUT_STYLES).values() if style.name in source.styles]
+        left_style = _style(draw, fitting) if fitting else None
     hooked = ["leaves" if draw.random() < _LEAVES_SHARE else HOOKED[0] for _ in range(2)]
     folder = out / f"{number:03}-{source.model}-{source.left}-{mistake}"
     if left_style is None:
@@ -103,8 +116,7 @@ def _left(source: Source, draw: Random) -> tuple[str, Recording]:
     return "good", source.good
 
 
-def _style(draw: Random, names: list[str]) -> Style:
-    styles = [STYLES[name] for name in names]
+def _style(draw: Random, styles: Sequence[Style]) -> Style:
     return draw.choices(styles, [style.share for style in styles])[0]
 
 

@@ -31,7 +31,7 @@ from .source import Source
 from .tensors import Recording, Tensor
 from .truth import Meaning, distance, is_plain
 
-__all__ = ["EXPORTS", "OnnxSource"]
+__all__ = ["EXPORTS", "OnnxSource", "QuantisedSource"]
 
 # Model → how it is exported. Legacy exports of other models are thousands of nodes of shape arithmetic, or fail.
 EXPORTS = {
@@ -46,6 +46,8 @@ EXPORTS = {
     "llama": ("dynamo",),
 }
 _SAME = 1e-4
+# So far 8 bits are from floats behind many layers.
+_ROUNDED = 0.5
 _DEQUANTISED = "_DequantizeLinear_Output"
 
 
@@ -106,7 +108,7 @@ class OnnxSource(Source):
             if is_plain(tensor.values) or (same and not said):
                 unjudged.add(tensor.label)
         if self._exporter == "int8":
-            lefts.update(self._dequantised(lefts, members))
+            lefts.update([*self._dequantised(lefts, members)])
         return Meaning(lefts, rights, unjudged=frozenset(unjudged))
 
     def _dequantised(
@@ -114,12 +116,14 @@ class OnnxSource(Source):
     ) -> Iterator[tuple[str, frozenset[str]]]:
         """Yield what the tensors of the quantised graph mean: what they stand for, or the activation behind that."""
         behind: defaultdict[str, list[str]] = defaultdict(list)
-        for node in self._float.graph.node:
-            for name in node.input:
-                behind[spelled(name)] += [spelled(output) for output in node.output if node.op_type == "Relu"]
+        for output, given in _activated(self._float).items():
+            behind[given].append(output)
+        activated = _activated(self._float) if not _activated(self._proto) else {}
         for tensor in self.good.tensors:
             if not tensor.label.endswith(_DEQUANTISED):
-                yield tensor.label, floats.get(tensor.label, frozenset({f"left {tensor.label}"}))
+                # Under the name of an activation that was folded away is what went into it.
+                name = activated.get(tensor.label, tensor.label)
+                yield tensor.label, floats.get(name, frozenset({f"left {tensor.label}"}))
                 continue
             stands_for = tensor.label.removesuffix(_DEQUANTISED)
             quantities = {
@@ -150,6 +154,48 @@ class OnnxSource(Source):
             )
 
         return is_said
+
+
+class QuantisedSource(Source):
+    """A model of ONNX in 8 bits, of which the reference is the same one in floats; names say what is what."""
+
+    styles = OnnxSource.styles
+
+    def __init__(self, model: Model, reference: Callable[[], nn.Module]) -> None:
+        exact = exported(reference(), model.export, "legacy")
+        given = (tensor.numpy() for tensor in model.export or ())
+        feeds = {one.name: values for one, values in zip(exact.graph.input, given, strict=False)}
+        super().__init__(model.name, "onnx-int8-to-float", ran(exact, feeds))
+        made = quantised(exact, feeds)
+        self.good = ran(made, feeds)
+        rights = {tensor.label: frozenset({tensor.label}) for tensor in self.right.tensors}
+        activated = {} if _activated(made) else _activated(exact)
+        lefts: dict[str, frozenset[str]] = {}
+        for tensor in self.good.tensors:
+            name = tensor.label.removesuffix(_DEQUANTISED)
+            name = activated.get(name, name) if name == tensor.label else name
+            lefts[tensor.label] = rights.get(name, frozenset({f"left {tensor.label}"}))
+        self.meaning = Meaning(lefts, rights)
+
+    def wrong(self, mistake: str, draw: Random) -> Recording:  # noqa: ARG002
+        """Raise: in 8 bits there are none."""
+        raise NoPlaceError
+
+    def wrong_rows(self) -> list[str]:
+        """Return dequantised tensors that are another quantity by value, those of 8 bits in a deep model apart."""
+        exact = {one.label: one.values for one in self.right.tensors}
+        found = []
+        for one in self.good.tensors:
+            for other in self.meaning.left[one.label] & exact.keys():
+                apart = distance(one.values, exact[other])
+                if apart is None or apart > _ROUNDED:
+                    found.append(f"int8: {one.label} should be {other}, and is {apart} from it")
+        return found
+
+
+def _activated(proto: Any) -> dict[str, str]:
+    """Return, of what each ReLU puts out, what it is given."""
+    return {spelled(node.output[0]): spelled(node.input[0]) for node in proto.graph.node if node.op_type == "Relu"}
 
 
 def _equal(tensor: Tensor, members: Mapping[str, list[Tensor]]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from random import Random
 
+from .held_out_styles import HELD_OUT_STYLES
 from .styles import STYLES
 from .tensors import Recording
 from .truth import Meaning
@@ -33,7 +34,7 @@ class Source(ABC):
         In which its files may be named; empty where a framework names them.
     """
 
-    styles: Sequence[str] = tuple(STYLES)
+    styles: Sequence[str] = (*STYLES, *HELD_OUT_STYLES)
 
     good: Recording
     meaning: Meaning

@@ -12,16 +12,17 @@ from typing import Any
 import torch
 from torch import nn
 
+from .keras_source import KERAS, KerasSource
 from .mindspore_source import PORTED, MindSporeSource
 from .mistakes import MISTAKES, NoPlaceError
-from .onnx_sources import EXPORTS, OnnxSource
+from .onnx_sources import EXPORTS, OnnxSource, QuantisedSource
 from .port import Model, Port
 from .recording import mark_origins, record, record_training
 from .source import Source
 from .tensors import Recording
 from .truth import Meaning, meaning_of, unmeant, wrong_by_value
 
-__all__ = ["MODELS", "sources_of"]
+__all__ = ["HELD_OUT", "MODELS", "sources_of"]
 
 # Name → module below `models` that has it, and the name that it has there.
 MODELS = {
@@ -40,12 +41,25 @@ MODELS = {
     "lenet-steps": ("training", "LENET"),
     "encoder-steps": ("training", "ENCODER"),
 }
+# The same, of models that nothing is tuned on.
+HELD_OUT = {
+    "convnext": ("held_out_vision", "CONVNEXT"),
+    "efficientnet": ("held_out_vision", "EFFICIENTNET"),
+    "regnet": ("held_out_vision", "REGNET"),
+    "densenet": ("held_out_vision", "DENSENET"),
+    "mixer": ("held_out_vision", "MIXER"),
+    "diffusion": ("held_out_vision", "DIFFUSION"),
+    "t5": ("held_out_text", "T5"),
+    "whisper": ("held_out_text", "WHISPER"),
+    "seq2seq": ("held_out_text", "SEQ2SEQ"),
+    "dlrm": ("held_out_text", "DLRM_MODEL"),
+}
 _BLOCKS = ("no_block", "extra_block")
 
 
 @cache
 def _model(name: str) -> Model:
-    module, attribute = MODELS[name]
+    module, attribute = (MODELS | HELD_OUT)[name]
     found = getattr(import_module(f"{__package__}.models.{module}"), attribute)
     assert isinstance(found, Model)
     return found
@@ -115,6 +129,10 @@ def sources_of(model: str, lefts: Sequence[str] | None = None) -> list[Source]:
     right = _right(model)
     reference = partial(_reference, model)
     found += [OnnxSource(_model(model), reference, right, exporter) for exporter in EXPORTS.get(model, ())]
+    if "int8" in EXPORTS.get(model, ()):
+        found.append(QuantisedSource(_model(model), reference))
     if model in PORTED:
         found.append(MindSporeSource(_model(model), reference, right, _model(model).inputs))
+    if model in KERAS:
+        found.append(KerasSource(_model(model), reference, right, _model(model).inputs[0]))
     return [source for source in found if not lefts or any(source.left.startswith(one) for one in lefts)]

@@ -13,11 +13,16 @@ pytestmark = pytest.mark.live
 
 PAGE = ROOT / "docs/howto/record_a_pytorch_model.md"
 LEFT_ON = ROOT / "docs/howto/leave_recording_on.md"
+HOOKS = ROOT / "docs/howto/a_dump_written_with_hooks.md"
 LIMITS = ROOT / "docs/howto/limits_from_one_extra_run.md"
 
 
 def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
     assert follow_live(PAGE, {"torch"}, tmp_path, tmp_path) == 5
+
+
+def test_dumps_of_two_writers_compare_as_the_page_shows(tmp_path: Path) -> None:
+    assert follow_live(HOOKS, {"torch"}, tmp_path, tmp_path) == 2
 
 
 def test_recordings_that_stay_on_print_what_the_page_shows(tmp_path: Path) -> None:

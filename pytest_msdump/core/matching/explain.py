@@ -11,6 +11,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from pytest_msdump.core.matching.coordinates import Place, compatible
+from pytest_msdump.core.matching.dequantised import WITHHELD
 from pytest_msdump.core.matching.not_dumped import NOT_DUMPED, Absence
 from pytest_msdump.core.matching.pairing_state import PairingRequest, PairingState
 from pytest_msdump.core.matching.selection import Lost, parse_address
@@ -194,7 +195,8 @@ class Explainer:
         if partner := self._partner_of.get((other.name, ref)):
             return Message("paired_with_other", {**said, "partner": partner[0], "how": partner[1]})
         if withheld := self._state.withheld.get((other.name, ref)):
-            return Message("kept_for_entry", {**said, "why": withheld})
+            code = "of_side" if withheld.code in WITHHELD else "kept_for_entry"
+            return Message(code, {**said, "why": withheld})
         return Message("name_is_ambiguous", said)
 
 

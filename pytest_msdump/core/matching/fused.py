@@ -274,7 +274,7 @@ class _RulePairer:
                 return why, ""
         barred = [book.output_barred(maker, k) or book.undumped(maker) for maker, k in makers]
         if all(barred):
-            return Message("of_left", {"name": makers[0][0].name, "why": barred[0]}), ""
+            return Message("of_side", {"name": makers[0][0].name, "side": "left", "why": barred[0]}), ""
         maker, k = next(maker for maker, why in zip(makers, barred, strict=True) if not why)
         return self._left_absent(op, f"{maker.name}:output:{k}", [left for left, _ in dumped], is_here=bool(here))
 
@@ -287,7 +287,7 @@ class _RulePairer:
             return None
         said: dict[str, Parameter] = {"name": state.left.refs[ref].key.address, "side": "left"}
         if withheld := state.withheld.get(("left", ref)):
-            return Message("of_left", {"name": said["name"], "why": withheld})
+            return Message("of_side", {**said, "why": withheld})
         return Message("paired_otherwise" if state.is_paired("left", ref) else "not_selected", said)
 
     def _left_absent(

@@ -429,8 +429,8 @@ class Pair:
     third: TensorRef | None = None
 
 
-# Reasons of right tensors that coverage does not count: the output is another operator's.
-UNCOUNTED = frozenset({"passed_on", "returns_inner"})
+# Reasons of right tensors that coverage does not count: the output is another's, or a weight.
+UNCOUNTED = frozenset({"passed_on", "returns_inner", "dequantised_weight"})
 
 
 class Unmatched(NamedTuple):

@@ -286,6 +286,7 @@ unit_axes_differ | left {left:shape} and right {right:shape} differ in axes of l
 grouped_differently | left {left:shape} and right {right:shape} have {n:elements} each, grouped differently: `reshape = true` if the values come in the same order | 左侧 {left:shape} 与右侧 {right:shape} 各有 {n:elements}，而形状不同：若值的次序相同，可写 `reshape = true`
 # how two tensors were paired
 same_name | same name | 名称相同
+dequantised | {tensor}, dequantised | {tensor}，经反量化
 same_name_as | same name as {name} | 与 {name} 同名
 same_scope | same module {scope} | 同一模块 {scope}
 same_graph | same place in the graph | 在图中位置相同

@@ -19,17 +19,20 @@ strided_slice | the compiler changed the graph around this strided slice: no cou
 l1_fusion | L1 fusion group {group} works on slices of tensors: only its first and last operator are compared | L1 融合组 {group} 在张量的切片上计算：只比对首个和末个算子
 l2_fusion | L2 fusion group {group} changed the structure of the graph: no counterpart in the original model | L2 融合组 {group} 改变了图的结构：原始模型中没有对应的算子
 aipp | AIPP changes the input on the device, so {op} is not the input of the original model | AIPP 在设备上改变了输入，因此 {op} 的值不是原始模型的输入
+of_side | {name} on the {side:word} side: {why} | {side:word}的 {name}：{why}
 quant_output | output of a quantisation: comparable only after dequantisation | 量化的输出：反量化之后才可比对
 quantised | between quantisation and dequantisation: comparable only after dequantisation | 位于量化与反量化之间：反量化之后才可比对
 quantised_input | fed by a quantised output: comparable only after dequantisation | 来自量化的输出：反量化之后才可比对
 dequant_input | input of a dequantisation: its numbers are comparable only after they are dequantised | 反量化的输入：反量化之后才可比对
+dequantised_weight | a weight that is kept in 8 bits | 以 8 位保存的权重
+before_quantising | it is quantised next, and compared once it is dequantised | 随后被量化，反量化之后才比对
+before_rounding | the same value rounded to 8 bits: it is compared before that | 同一数值舍入到 8 位：在舍入之前比对
 data | Data operators are not executed, so they are not dumped | Data 算子不执行，因此不落盘
 const | constants are not executed, so they are not dumped | 常量不执行，因此不落盘
 no_result | operators of this type write no result, so they are not dumped | 此类算子没有输出结果，因此不落盘
 not_executed | operators of this type are not executed on AI Core or AI CPU, so they are not dumped | 此类算子不在 AI Core 或 AI CPU 上执行，因此不落盘
 right_input | with a rule file, inputs of the left side pair with the outputs that feed them | 使用规则文件时，左侧的输入与产生它的输出配对
 fed_by | fed by {op}: {why} | 来自 {op}：{why}
-of_left | {name} on the left side: {why} | 左侧的 {name}：{why}
 not_dumped_operator | the left side did not dump {op} | 左侧没有 {op} 的 dump 数据
 unknown_output | {rule} does not know output {slot} of {name} | {rule} 没有 {name} 的输出 {slot}
 names_written_alike | ambiguous: {names} of {rule} have the same file name {name}; use a map entry | 有歧义：{rule} 的 {names} 在文件名中均写作 {name}；请用映射条目指明
