@@ -22,7 +22,7 @@ from pytest_msdump.capabilities.causes.growth import (
     growth_by_graph,
     growth_by_order,
 )
-from pytest_msdump.capabilities.causes.operator_status import TensorStatus, operator_nodes
+from pytest_msdump.capabilities.causes.operator_status import TensorStatus, may_have_role, operator_nodes
 from pytest_msdump.capabilities.causes.roles import (
     MOST_LISTED,
     Role,
@@ -97,7 +97,8 @@ def localise(plan: Plan, records: Mapping[int, Record]) -> Localised:
     localised = {}
     for number, key in compared:
         record, part = records[number], parts[key.op.at.part]
-        placed = part.with_role(record, key) if record.fails or key.io == "output" else record
+        is_placed = may_have_role(record) and (record.fails or key.io == "output")
+        placed = part.with_role(record, key) if is_placed else record
         if placed is not record:
             localised[number] = placed
     shown = [part.group for part in parts.values() if part.is_compared]

@@ -38,6 +38,15 @@ _GIVEN = frozenset(op_type for op_type, why in UNDUMPED_TYPES.items() if why in 
 _FORWARDING = VIEW_TYPES | (frozenset(UNDUMPED_TYPES) - _GIVEN)
 
 
+# Parts of tensors that nothing put together: no operator went wrong.
+_UNJOINED = "cut_over_ranks"
+
+
+def may_have_role(record: Record) -> bool:
+    """Whether a record says anything of an operator."""
+    return record.was_run and all(finding.message.code != _UNJOINED for finding in record.verdict.findings)
+
+
 class TensorStatus:
     """The verdict of each left tensor, and why the others have none; a pair without a record was not run."""
 
@@ -47,7 +56,7 @@ class TensorStatus:
         self._not_run: set[OpKey] = set()
         for number, pair in enumerate(pairing.pairs):
             record = records.get(number)
-            if record is None or not record.was_run:
+            if record is None or not may_have_role(record):
                 self._not_run.add(pair.left.key.op)
             else:
                 key, drift = pair.left.key, drift_of(record)

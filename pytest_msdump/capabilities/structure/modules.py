@@ -6,9 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import accumulate
 from math import prod
-from operator import mul
 from typing import NamedTuple
 
 from pytest_msdump.capabilities.structure.scopes import Leaving, Path, ScopeRun, Shape, dotted, spelling_of
@@ -18,6 +16,7 @@ from pytest_msdump.core.matching.kinds import kind_of
 from pytest_msdump.core.matching.leaving import runs_of
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
 from pytest_msdump.core.matching.sides import Side
+from pytest_msdump.core.model.pieces import refines
 from pytest_msdump.core.model.tensor import Transform
 from pytest_msdump.core.text import Message, Parameter, say
 
@@ -250,7 +249,7 @@ def transform_between(
     if len(fitting) == 1:
         axes = fitting[0]
         return replace(formats, reshape=one.is_viewed) if axes is None else replace(formats, transpose=axes)
-    if not fitting and (_refine(left, right) or (one.is_viewed and prod(left) == prod(right))):
+    if not fitting and (refines(left, right) or (one.is_viewed and prod(left) == prod(right))):
         return replace(formats, reshape=True)
     return Message("scope_layout_unknown" if fitting else "scope_shapes_differ", shapes)
 
@@ -258,9 +257,3 @@ def transform_between(
 def _in_order(shape: Shape, letters: str) -> Shape:
     """Return a 4-D shape in the order of NCHW."""
     return tuple(shape[letters.upper().index(axis)] for axis in "NCHW")
-
-
-def _refine(left: Shape, right: Shape) -> bool:
-    """Whether each axis of the coarser shape is a product of neighbouring axes of the finer one (INTERFACE 4)."""
-    ours, theirs = ({1, *accumulate(shape, mul)} for shape in (left, right))
-    return max(ours) == max(theirs) and 0 not in ours | theirs and (ours <= theirs or theirs <= ours)

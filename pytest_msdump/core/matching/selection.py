@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import translate
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pytest_msdump.core.errors import UnknownNameError, nearest
 from pytest_msdump.core.model.spellings import addresses, as_filed, spellings
@@ -65,6 +65,19 @@ def parse_address(text: str) -> Address:
     return Address(None, found["op"], found["io"], int(found["slot"]))
 
 
+class Joined(NamedTuple):
+    """That an entry is about a part of a tensor of side `whole`: the `number`-th of `names`, side by side along `axis`.
+
+    Together they are the tensor, or its entry at `place` along the first axis.
+    """
+
+    whole: str
+    names: tuple[str, ...]
+    number: int = 0
+    axis: int = -1
+    place: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class MapEntry:
     """One pair that the user wrote down, by two addresses; or many, by templates (`matching.maps`)."""
@@ -73,6 +86,8 @@ class MapEntry:
     right: str
     reshape: bool = False
     transpose: tuple[int, ...] | None = None
+    crop: int | str | None = None
+    joined: Joined | None = None
     rank: int | None = None
     net: str | None = None
     graph: int | None = None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from pytest_msdump.core.facts.metrics import DIGITS
+from pytest_msdump.core.model.pieces import TensorPiece
 from pytest_msdump.core.text import Message, say
 
 if TYPE_CHECKING:
@@ -374,6 +375,7 @@ class ForwardingView(TensorView):
 class Transform:
     """How the right side is brought to the left's shape. Applied in this order: formats, `transpose`, `reshape`.
 
+    Before that, only a `piece` of one side is meant, and only what both sides have of the axis `crop`.
     A format is the side's axis order for 4-D tensors (``"NHWC"``); brought to NCHW order when the other side's differs.
     `transpose` are axes of the right side, as `numpy.transpose` takes them. With `reshape` only the element counts must
     agree: same values in C order. The left's logical shape, and the order of its axes, is what a rule file says of the
@@ -386,6 +388,8 @@ class Transform:
     reshape: bool = False
     left_logical_shape: tuple[int, ...] | None = None
     left_logical_format: str | None = None
+    piece: TensorPiece | None = None
+    crop: int | str | None = None
 
 
 @dataclass(frozen=True, slots=True)

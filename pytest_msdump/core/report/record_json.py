@@ -26,6 +26,7 @@ from pytest_msdump.core.forms import (
     nullable,
     optional,
     table,
+    union,
 )
 from pytest_msdump.core.forms.values import (
     COUNT,
@@ -55,6 +56,7 @@ from pytest_msdump.core.model.comparison import (
     Verdict,
 )
 from pytest_msdump.core.model.dump import ArgumentDifference, KernelArguments
+from pytest_msdump.core.model.pieces import AxisRange, TensorPiece
 from pytest_msdump.core.model.record import (
     AxisErrors,
     BetterFit,
@@ -222,6 +224,7 @@ def parts_form(kind: str) -> Form:
 
 
 CODE: Mapping[str, Form] = {"code": lenient(TEXT), "parameters": lenient(PARAMETERS)}
+_RANGE = Form(lambda value, place: AxisRange(*list_of(COUNT, length=3).read(value, place)), list)
 SHAPE_RELATION = one_of(("same", "transposed", "reshaped"))
 
 _TRANSFORM = table(
@@ -233,6 +236,8 @@ _TRANSFORM = table(
         "reshape": optional(FLAG, default=False),
         "left_logical_shape": optional(INDEX),
         "left_logical_format": optional(TEXT),
+        "piece": optional(table(TensorPiece, {"side": SIDE, "shape": INDEX, "ranges": list_of(_RANGE)})),
+        "crop": optional(union("an axis", (int, WHOLE), (str, TEXT))),
     },
 )
 _UNCOMPARED = table(
@@ -248,6 +253,7 @@ _REMARKS: Mapping[str, Form] = {
         "trailing_bytes": {"side": SIDE, "bytes": COUNT},
         "not_as_in_graph": {"side": SIDE, "graph": TEXT, "said": TEXT, "held": TEXT},
         "shape_from_graph": {"side": SIDE, "stored": INDEX, "used": INDEX},
+        "cropped": {"side": SIDE, **dict.fromkeys(("n", "of", "kept", "axis"), COUNT)},
         "coarser_values": {"side": SIDE, "dtype": TEXT, "values": one_of(VALUE_KINDS)},
         "computed_in": {"side": SIDE, "dtype": TEXT, "values": one_of(VALUE_KINDS)},
         "zero_in_exact_arithmetic": {
