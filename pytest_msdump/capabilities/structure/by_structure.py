@@ -11,6 +11,7 @@ from math import prod
 
 from pytest_msdump.capabilities.structure.alike import Meeting, meetings
 from pytest_msdump.capabilities.structure.blocks import Layer, regions, templates_of
+from pytest_msdump.capabilities.structure.joined import joined_pairs
 from pytest_msdump.capabilities.structure.modules import ModuleCandidate, transform_between
 from pytest_msdump.capabilities.structure.scopes import Leaving, ScopeRun, dotted
 from pytest_msdump.capabilities.structure.words import read_names, shown
@@ -54,6 +55,10 @@ class _Meeting:
                 self._add(found, region.path)
         for pair in self._found.values():
             self._state.add(pair)
+        for pair in list(joined_pairs(self._state, self._request, ours, theirs)):
+            self._state.add(pair)
+            for side, ref in (("left", pair.left), ("right", pair.right)):
+                self._state.withheld.pop((side, ref), None)
 
     def _layers(self, side: Side, run: ScopeRun) -> tuple[list[Layer], bool]:
         """Return what leaves each module of a run, and whether it is known in which order they ran."""

@@ -10,16 +10,13 @@ import numpy.typing as npt
 
 from pytest_msdump.core.errors import TensorShapeError
 from pytest_msdump.core.layouts.axes import ReshapedView
-from pytest_msdump.core.model.pieces import AxisRange, TensorPiece, refines
+from pytest_msdump.core.model.pieces import AxisRange, TensorPiece, axis_of, refines
 from pytest_msdump.core.model.tensor import ForwardingView, TensorView, Transform
 from pytest_msdump.core.text import Message, Parameter
 
 # Longer runs are read one by one; of shorter ones what lies between them is read as well.
 _RUN_ELEMENTS = 4096
 _ELEMENTS_HELD = 2**20
-
-# Names of axes that no description of a dump needs to state.
-_USUAL_AXES = {"batch": 0, "vocab": -1, "hidden": -1}
 
 
 class RangeView(ForwardingView):
@@ -85,7 +82,7 @@ def in_pieces(
 def _cropped(
     left: TensorView, right: TensorView, crop: int | str
 ) -> tuple[tuple[TensorView, TensorView], list[Message]]:
-    axis = _USUAL_AXES.get(crop) if isinstance(crop, str) else crop
+    axis = axis_of(crop)
     ranks = len(left.shape), len(right.shape)
     said: dict[str, Parameter] = {"axis": str(crop), "left": left.shape, "right": right.shape}
     if axis is None:

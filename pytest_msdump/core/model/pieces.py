@@ -34,6 +34,15 @@ class TensorPiece(NamedTuple):
         return prod((stop - start) / max(self.shape[axis], 1) for axis, start, stop in self.ranges)
 
 
+# Names of axes that no description of a dump needs to state.
+_USUAL_AXES = {"batch": 0, "vocab": -1, "hidden": -1}
+
+
+def axis_of(crop: int | str) -> int | None:
+    """Return the number of an axis that is to be cropped; ``None`` where its name does not say which one it is."""
+    return _USUAL_AXES.get(crop) if isinstance(crop, str) else crop
+
+
 def refines(one: Shape, other: Shape) -> bool:
     """Whether each axis of the coarser shape is a product of neighbouring axes of the finer one."""
     ours, theirs = ({1, *accumulate(shape, mul)} for shape in (one, other))
