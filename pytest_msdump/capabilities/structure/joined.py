@@ -128,20 +128,24 @@ def _parents(state: PairingState, side: Side, layers: Sequence[_Layer]) -> Itera
 
 
 def _paired_around(state: PairingState, left: Sequence[_Layer], right: Sequence[_Layer]) -> set[tuple[Words, Words]]:
-    """Return the words around layers that are paired, left and right: all that lead to a pair, the nearest included."""
+    """Return which parents, left and right, have layers that are paired with each other."""
     words = [{ref: layer.words for layer in layers for ref in layer.tensors.values()} for layers in (left, right)]
     found: set[tuple[Words, Words]] = set()
     for pair in state.pairs:
         ours, theirs = words[0].get(pair.left), words[1].get(pair.right)
         if ours is not None and theirs is not None:
-            found.add((ours[:-1], theirs[:-1]))
-            found.add((_block(ours), _block(theirs)))
+            found.add((_parent(ours), _parent(theirs)))
     return found
 
 
+def _parent(words: Words) -> Words:
+    """Return the words around a layer; ``norm 1`` is one name."""
+    return words[: -2 if words and isinstance(words[-1], int) else -1]
+
+
 def _block(words: Words) -> Words:
-    """Return the words up to the last number: the innermost block that a layer is in."""
-    return words[: max((place for place, word in enumerate(words, 1) if isinstance(word, int)), default=0)]
+    """Return the words up to the last number before its own: the innermost block that a layer is in."""
+    return words[: max((place for place, word in enumerate(words[:-1], 1) if isinstance(word, int)), default=0)]
 
 
 def _meetings(
@@ -150,12 +154,11 @@ def _meetings(
     """Return which whole is made of whose parts: those around which layers are paired, and that have no rival."""
     blocks: defaultdict[Words, set[Words]] = defaultdict(set)
     for one, other in met:
-        if _block(one) == one and _block(other) == other:
-            blocks[one].add(other)
+        blocks[_block((*one, ""))].add(_block((*other, "")))
     found: list[tuple[_Whole, _Parts]] = []
     for whole in wholes:
         own = [parts for parts in parents if set(whole.names) <= parts.refs.keys()]
-        own = [parts for parts in own if blocks[_block(whole.around)] == {_block(parts.around)}]
+        own = [parts for parts in own if blocks[_block(whole.words)] == {_block((*parts.around, ""))}]
         # The nearest that both are inside of decides among several in one block.
         near = [parts for parts in own if (whole.around, parts.around) in met] or [
             parts for parts in own if parts.around == whole.around
