@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.errors import TensorShapeError
 from pytest_msdump.core.layouts.parts import RangeView, in_pieces, piece_of
-from pytest_msdump.core.model.pieces import AxisRange, TensorPiece, pieces_between
-from pytest_msdump.core.model.tensor import Transform
+from pytest_msdump.core.matching.pieces import pieces_between
+from pytest_msdump.core.model.tensor import AxisRange, TensorPiece, Transform
 from pytest_msdump.core.text import Message, say
 
 

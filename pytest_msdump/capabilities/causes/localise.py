@@ -97,7 +97,7 @@ def localise(plan: Plan, records: Mapping[int, Record]) -> Localised:
     localised = {}
     for number, key in compared:
         record, part = records[number], parts[key.op.at.part]
-        is_placed = may_have_role(record) and (record.fails or key.io == "output")
+        is_placed = (record.fails or key.io == "output") and may_have_role(record)
         placed = part.with_role(record, key) if is_placed else record
         if placed is not record:
             localised[number] = placed

@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 
 from pytest_msdump.capabilities.structure.words import Words, shown
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
+from pytest_msdump.core.matching.pieces import pieces_between
 from pytest_msdump.core.matching.sides import Side
-from pytest_msdump.core.model.pieces import pieces_between
 from pytest_msdump.core.model.tensor import Transform
 from pytest_msdump.core.text import Message, say
 

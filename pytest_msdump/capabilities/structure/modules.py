@@ -16,8 +16,7 @@ from pytest_msdump.core.matching.kinds import kind_of
 from pytest_msdump.core.matching.leaving import runs_of
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
 from pytest_msdump.core.matching.sides import Side
-from pytest_msdump.core.model.pieces import refines
-from pytest_msdump.core.model.tensor import Transform
+from pytest_msdump.core.model.tensor import Transform, refines
 from pytest_msdump.core.text import Message, Parameter, say
 
 Axes = tuple[int, ...]

@@ -134,7 +134,7 @@ def _aligned(pair: Pair, left: TensorView, right: TensorView, converters: Conver
         shaped, cropped = import_module(_PARTS).in_pieces(*shaped, transform)
         remarks = (*remarks, *cropped)
     left_met, right_met, sampled = _meet_sampled(pair, *shaped, transform)
-    if isinstance(right_met, ReshapedView) and right_met is not shaped[1]:
+    if type(right_met) is ReshapedView and right_met is not shaped[1]:
         transform = replace(transform, reshape=True)
     return AlignedViews(left_met, right_met, *shaped, transform, sampled, remarks)
 

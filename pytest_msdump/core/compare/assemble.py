@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_msdump.core.compare.opening import logical_shape
 from pytest_msdump.core.model.dump import PARAMETER, Dump
 from pytest_msdump.core.model.kernel_lists import OF_FULL_NAMES, REGEX, names_operator
-from pytest_msdump.core.model.pieces import axis_of
 from pytest_msdump.core.model.record import Record, ReportedTensor, relative_file
 from pytest_msdump.core.model.report import Coverage, NetworkOperator, Report, SideInfo, Uncompared, UnmatchedTensor
 from pytest_msdump.core.model.tensor import UNCOUNTED, OpKey, Pair, Pairing, TensorRef
@@ -82,14 +81,13 @@ def _compared_share(pair: Pair, first: int | None) -> float:
         if any(part.problem is not None for part in (*left.parts.values(), *right.parts.values())):
             return 0.0
         share = prod(part.share for part in right.parts.values())
-    crop = pair.transform.crop
-    if first is None and left.sample is None and crop is None:
+    if first is None and left.sample is None and pair.transform.crop is None:
         return share
     shape = logical_shape(right)
     if shape is None:
         return share
-    if crop is not None:
-        axis, other = axis_of(crop), logical_shape(left)
+    if pair.transform.crop is not None:
+        axis, other = pair.transform.crop_axis, logical_shape(left)
         if axis is None or other is None or not -min(len(shape), len(other)) <= axis < min(len(shape), len(other)):
             return 0.0
         share *= min(1.0, other[axis] / max(shape[axis], 1))

@@ -7,8 +7,7 @@ from math import factorial, prod
 
 from pytest_msdump.core.errors import TensorShapeError, UnknownNameError, nearest
 from pytest_msdump.core.model.describe import counted
-from pytest_msdump.core.model.pieces import refines
-from pytest_msdump.core.model.tensor import ForwardingView, TensorView, Transform
+from pytest_msdump.core.model.tensor import ForwardingView, TensorView, Transform, refines
 from pytest_msdump.core.text import Message, Parameter
 
 FORMATS = ("NCHW", "NHWC", "HWCN", "CHWN")

@@ -10,8 +10,14 @@ import numpy.typing as npt
 
 from pytest_msdump.core.errors import TensorShapeError
 from pytest_msdump.core.layouts.axes import ReshapedView
-from pytest_msdump.core.model.pieces import AxisRange, TensorPiece, axis_of, refines
-from pytest_msdump.core.model.tensor import ForwardingView, TensorView, Transform
+from pytest_msdump.core.model.tensor import (
+    AxisRange,
+    ForwardingView,
+    TensorPiece,
+    TensorView,
+    Transform,
+    refines,
+)
 from pytest_msdump.core.text import Message, Parameter
 
 # Longer runs are read one by one; of shorter ones what lies between them is read as well.
@@ -76,15 +82,15 @@ def in_pieces(
             left = piece_of(left, transform.piece)
         else:
             right = piece_of(right, transform.piece)
-    return _cropped(left, right, transform.crop) if transform.crop is not None else ((left, right), [])
+    return _cropped(left, right, transform) if transform.crop is not None else ((left, right), [])
 
 
 def _cropped(
-    left: TensorView, right: TensorView, crop: int | str
+    left: TensorView, right: TensorView, transform: Transform
 ) -> tuple[tuple[TensorView, TensorView], list[Message]]:
-    axis = axis_of(crop)
+    axis = transform.crop_axis
     ranks = len(left.shape), len(right.shape)
-    said: dict[str, Parameter] = {"axis": str(crop), "left": left.shape, "right": right.shape}
+    said: dict[str, Parameter] = {"axis": str(transform.crop), "left": left.shape, "right": right.shape}
     if axis is None:
         raise TensorShapeError(Message("crop_of_unknown_axis", said))
     if not all(-rank <= axis < rank for rank in ranks) or (axis > 0 and ranks[0] != ranks[1]):

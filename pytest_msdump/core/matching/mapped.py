@@ -29,10 +29,10 @@ from pytest_msdump.core.matching.pairing_state import (
     PairingState,
     resolve_ambiguity,
 )
+from pytest_msdump.core.matching.pieces import pieces_between
 from pytest_msdump.core.matching.selection import Address, Joined, Lost, MapEntry, parse_address
 from pytest_msdump.core.matching.sides import NameIndex, Port, Side, SideOperator
-from pytest_msdump.core.model.pieces import TensorPiece, pieces_between
-from pytest_msdump.core.model.tensor import Transform
+from pytest_msdump.core.model.tensor import TensorPiece, Transform
 from pytest_msdump.core.text import Message, Parameter, in_clauses
 
 

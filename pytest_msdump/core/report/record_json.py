@@ -56,7 +56,6 @@ from pytest_msdump.core.model.comparison import (
     Verdict,
 )
 from pytest_msdump.core.model.dump import ArgumentDifference, KernelArguments
-from pytest_msdump.core.model.pieces import AxisRange, TensorPiece
 from pytest_msdump.core.model.record import (
     AxisErrors,
     BetterFit,
@@ -73,7 +72,15 @@ from pytest_msdump.core.model.record import (
     Suspect,
     ValueCounts,
 )
-from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, SourceFrame, Statistics, Transform
+from pytest_msdump.core.model.tensor import (
+    COORDINATES,
+    AxisRange,
+    Coordinates,
+    SourceFrame,
+    Statistics,
+    TensorPiece,
+    Transform,
+)
 from pytest_msdump.core.report.comparison_json import MEASURED, UNMEASURED, comparison_of, measured_parts
 from pytest_msdump.core.text import Message, encode, message_of, say
 

@@ -1,52 +1,14 @@
-"""Parts of a tensor, such as one of several projections side by side, by their shapes alone."""
+"""Which part of one tensor each of several others is that lie side by side in it, by their shapes alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from math import prod
-from operator import mul
-from typing import NamedTuple
 
+from pytest_msdump.core.model.tensor import AxisRange, TensorPiece, refines
 from pytest_msdump.core.text import Message, Parameter
 
 Shape = tuple[int, ...]
-
-
-class AxisRange(NamedTuple):
-    """Indexes `start` to `stop` along an axis."""
-
-    axis: int
-    start: int
-    stop: int
-
-
-class TensorPiece(NamedTuple):
-    """A part of the tensor of `side`: `ranges` of axes, one after the other, of its elements in this `shape`."""
-
-    side: str
-    shape: tuple[int, ...]
-    ranges: tuple[AxisRange, ...] = ()
-
-    @property
-    def share(self) -> float:
-        """Which share of the tensor it is."""
-        return prod((stop - start) / max(self.shape[axis], 1) for axis, start, stop in self.ranges)
-
-
-# Names of axes that no description of a dump needs to state.
-_USUAL_AXES = {"batch": 0, "vocab": -1, "hidden": -1}
-
-
-def axis_of(crop: int | str) -> int | None:
-    """Return the number of an axis that is to be cropped; ``None`` where its name does not say which one it is."""
-    return _USUAL_AXES.get(crop) if isinstance(crop, str) else crop
-
-
-def refines(one: Shape, other: Shape) -> bool:
-    """Whether each axis of the coarser shape is a product of neighbouring axes of the finer one."""
-    ours, theirs = ({1, *accumulate(shape, mul)} for shape in (one, other))
-    return max(ours) == max(theirs) and 0 not in ours | theirs and (ours <= theirs or theirs <= ours)
 
 
 def pieces_between(
