@@ -22,7 +22,7 @@ from pytest_msdump.capabilities.causes.growth import (
     growth_by_graph,
     growth_by_order,
 )
-from pytest_msdump.capabilities.causes.operator_status import TensorStatus, may_have_role, operator_nodes
+from pytest_msdump.capabilities.causes.operator_status import TensorStatus, is_unjoined, operator_nodes
 from pytest_msdump.capabilities.causes.roles import (
     MOST_LISTED,
     Role,
@@ -97,8 +97,7 @@ def localise(plan: Plan, records: Mapping[int, Record]) -> Localised:
     localised = {}
     for number, key in compared:
         record, part = records[number], parts[key.op.at.part]
-        is_placed = (record.fails or key.io == "output") and may_have_role(record)
-        placed = part.with_role(record, key) if is_placed else record
+        placed = part.with_role(record, key) if record.fails or key.io == "output" else record
         if placed is not record:
             localised[number] = placed
     shown = [part.group for part in parts.values() if part.is_compared]
@@ -232,6 +231,8 @@ class _Part:
         if key.io == "output" and grown.amplification is not None and key.op not in self.group.namesakes:
             record = record.changed(amplification=grown.amplification)
         if record.fails:
+            if is_unjoined(record):
+                return record
             role = self._role_of(run, key, drift_of(record))
         elif grown.is_jump and drift_of(record) == grown.drift:
             role = self.roles.get(run) or Role("", why="jump")

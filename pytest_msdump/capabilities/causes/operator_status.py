@@ -38,14 +38,9 @@ _GIVEN = frozenset(op_type for op_type, why in UNDUMPED_TYPES.items() if why in 
 _FORWARDING = VIEW_TYPES | (frozenset(UNDUMPED_TYPES) - _GIVEN)
 
 
-# Parts of tensors that nothing put together: no operator went wrong.
-_UNJOINED = "cut_over_ranks"
-
-
-def may_have_role(record: Record) -> bool:
-    """Whether a record says anything of an operator."""
-    findings = record.verdict.findings
-    return not (findings and findings[0].message.code == _UNJOINED) and record.was_run
+def is_unjoined(record: Record) -> bool:
+    """Whether a tensor is a rank's part that nothing put together, so that it says nothing of an operator."""
+    return any(finding.message.code == "cut_over_ranks" for finding in record.verdict.findings)
 
 
 class TensorStatus:
@@ -57,14 +52,13 @@ class TensorStatus:
         self._not_run: set[OpKey] = set()
         for number, pair in enumerate(pairing.pairs):
             record = records.get(number)
-            if record is None or not may_have_role(record):
+            fails = record is not None and record.fails
+            if record is None or not record.was_run or (fails and is_unjoined(record)):
                 self._not_run.add(pair.left.key.op)
             else:
                 key, drift = pair.left.key, drift_of(record)
                 known = self._known.get(key)
-                self._known[key] = (
-                    (record.fails, drift) if known is None else (record.fails or known[0], _larger(drift, known[1]))
-                )
+                self._known[key] = (fails, drift) if known is None else (fails or known[0], _larger(drift, known[1]))
         self._reasons = {entry.ref.key: entry.why.code for entry in pairing.unmatched_left}
         self._missing = {entry.left for entry in pairing.missing}
         # If most operators are paired by their names, the other side did not dump one without a partner.
