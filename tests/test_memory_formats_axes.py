@@ -143,12 +143,30 @@ def test_transpose_already_there_is_replaced_by_the_whole_one():
     assert np.array_equal(met(want, right, transpose=proposed(str(caught.value)))[1], want)
 
 
-def test_axes_of_length_one_suggest_reshape():
-    assert explained((4, 1), (4,)).endswith("differ in axes of length 1 only: `reshape = true`")
-    assert explained((), (1, 1)).endswith("`reshape = true`")
-    both = explained((1, 4), (4, 1))
-    assert proposed(both) == (1, 0)
-    assert "or `reshape = true`" in both
+@pytest.mark.parametrize(
+    ("left", "right", "meets"),
+    [
+        ((2, 16, 64), (32, 64), True),
+        ((32, 64), (2, 16, 64), True),
+        ((2, 16, 64), (2, 16, 4, 16), True),
+        ((4, 1), (4,), True),
+        ((), (1, 1), True),
+        ((1, 4), (4, 1), True),
+        # Axes that change places, or that overlap, are no merged ones.
+        ((2, 3), (3, 2), False),
+        ((2, 6), (4, 3), False),
+        ((2, 16, 64), (64, 2, 16), False),
+        ((0, 4), (0,), False),
+    ],
+)
+def test_only_merged_and_split_axes_meet_without_reshape(left, right, meets):
+    try:
+        got = met(numbered(*left), numbered(*right))
+    except TensorShapeError:
+        assert not meets
+    else:
+        assert meets
+        assert got[1].tolist() == numbered(*right).reshape(left).tolist()
 
 
 def test_other_grouping_suggests_reshape_with_its_condition():

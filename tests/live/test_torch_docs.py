@@ -14,6 +14,7 @@ pytestmark = pytest.mark.live
 PAGE = ROOT / "docs/howto/record_a_pytorch_model.md"
 LEFT_ON = ROOT / "docs/howto/leave_recording_on.md"
 HOOKS = ROOT / "docs/howto/a_dump_written_with_hooks.md"
+SERVING = ROOT / "docs/howto/serving_engine_against_hugging_face.md"
 LIMITS = ROOT / "docs/howto/limits_from_one_extra_run.md"
 
 
@@ -31,6 +32,10 @@ def test_recordings_that_stay_on_print_what_the_page_shows(tmp_path: Path) -> No
 
 def test_limits_from_one_extra_run_find_what_the_page_shows(tmp_path: Path) -> None:
     assert follow_live(LIMITS, {"torch"}, tmp_path, tmp_path) == 6
+
+
+def test_a_serving_engine_meets_what_the_page_shows(tmp_path: Path) -> None:
+    assert follow_live(SERVING, {"torch"}, tmp_path, tmp_path) == 4
 
 
 def test_every_option_of_the_page_exists() -> None:

@@ -109,7 +109,7 @@ def test_keys_of_the_main_table(tmp_path: Path, keys: str, sentence: str) -> Non
     [
         ('left = "a"', "#2: needs 'right'"),
         ("", "#2: needs 'left' and 'right'"),
-        ('left = "a"\nright = 3', "#2 right must be a text, not the number 3"),
+        ('left = "a"\nright = 3', "#2 right must be a text or an array of texts, not the number 3"),
         ('left = "a"\nright = ""', "#2 right must not be empty"),
         ('left = "a"\nright = "b"\nreshap = true', "#2: unknown key 'reshap'; did you mean 'reshape'?"),
         ('left = "a"\nright = "b"\nreshape = 1', "#2 reshape must be true or false, not the number 1"),

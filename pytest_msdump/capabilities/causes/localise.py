@@ -22,7 +22,7 @@ from pytest_msdump.capabilities.causes.growth import (
     growth_by_graph,
     growth_by_order,
 )
-from pytest_msdump.capabilities.causes.operator_status import TensorStatus, operator_nodes
+from pytest_msdump.capabilities.causes.operator_status import TensorStatus, is_unjoined, operator_nodes
 from pytest_msdump.capabilities.causes.regions import Regions
 from pytest_msdump.capabilities.causes.roles import (
     MOST_LISTED,
@@ -316,6 +316,8 @@ class _Part:
         if key.io == "output" and grown.amplification is not None and key.op not in self.group.namesakes:
             record = record.changed(amplification=grown.amplification)
         if record.fails:
+            if is_unjoined(record):
+                return record
             role = self._role_of(run, key, drift_of(record))
         elif grown.is_jump and drift_of(record) == grown.drift:
             role = self.roles.get(run) or Role("", why="jump")

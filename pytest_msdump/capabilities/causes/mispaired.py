@@ -139,7 +139,7 @@ class _MispairSearch:
 
     def better(self, pair: Pair, record: Record) -> tuple[BetterFit, ...]:
         """Return what fits better than the partner on the right; if nothing does, than the one on the left."""
-        if pair.left.is_unseen or pair.right.is_unseen:
+        if pair.left.is_unseen or pair.right.is_unseen or pair.transform.piece is not None:
             return ()
         enough = _error(record) / _FAR_BETTER
         for side in ("right", "left"):

@@ -38,6 +38,11 @@ _GIVEN = frozenset(op_type for op_type, why in UNDUMPED_TYPES.items() if why in 
 _FORWARDING = VIEW_TYPES | (frozenset(UNDUMPED_TYPES) - _GIVEN)
 
 
+def is_unjoined(record: Record) -> bool:
+    """Whether a tensor is a rank's part that nothing put together, so that it says nothing of an operator."""
+    return any(finding.message.code == "cut_over_ranks" for finding in record.verdict.findings)
+
+
 class TensorStatus:
     """The verdict of each left tensor, and why the others have none; a pair without a record was not run."""
 
@@ -49,14 +54,13 @@ class TensorStatus:
         self._not_run: set[OpKey] = set()
         for number, pair in enumerate(pairing.pairs):
             record = records.get(number)
-            if record is None or not record.was_run:
+            fails = record is not None and record.fails
+            if record is None or not record.was_run or (fails and is_unjoined(record)):
                 self._not_run.add(pair.left.key.op)
             else:
                 key, drift = pair.left.key, drift_of(record)
                 known = self._known.get(key)
-                self._known[key] = (
-                    (record.fails, drift) if known is None else (record.fails or known[0], _larger(drift, known[1]))
-                )
+                self._known[key] = (fails, drift) if known is None else (fails or known[0], _larger(drift, known[1]))
         self._reported = set(self._known)
         for key, record in (given or {}).items():
             if record.verdict.outcome != "error":

@@ -392,6 +392,9 @@ def in_order_of(pair: Pair, shape: tuple[int, ...]) -> tuple[Array, str]:
     with closing(open_view(pair.left)) as view:
         if pair.transform == _PLAIN and view.shape == shape and view.spec.memory_format in (None, "DefaultFormat"):
             return view.read(0, view.size).reshape(shape), view.dtype
+        piece = pair.transform.piece
+        if pair.transform.crop is not None or (piece is not None and piece.side == "right"):
+            raise TensorShapeError(Message("local_sample"))
         # Where each element of the right ends up says where each of the left came from, whatever is done to either.
         numbers = ArrayView(np.arange(prod(shape), dtype=np.int64).reshape(shape))
         aligned = align(pair, view, numbers)

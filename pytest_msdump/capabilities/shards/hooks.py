@@ -6,6 +6,7 @@ AFTER = ("statistics",)
 
 STAGES = {
     "runs": ("pytest_msdump.capabilities.shards.sharding:put_all_together", "shards", "ranks"),
+    "paired": ("pytest_msdump.capabilities.shards.one_sided:with_cuts_known", "shards", "ranks"),
     "judged": ("pytest_msdump.capabilities.shards.sharding:with_copies_judged", "shards", "tokens"),
 }
 

@@ -93,6 +93,8 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, ...]) -
     refs = (pair.left, pair.right)
     if not any(ref.is_unseen for ref in refs):
         return None
+    if pair.transform.piece is not None or pair.transform.crop is not None:
+        raise TensorShapeError(Message("statistics_of_part"))
     for ref in refs:
         if ref.sketch is not None and math.isnan(ref.sketch.norm):
             raise _damaged(ref)

@@ -15,6 +15,7 @@ from pytest_msdump.capabilities.structure.blocks import Layer, regions, template
 from pytest_msdump.capabilities.structure.by_graph import pair_by_graph
 from pytest_msdump.capabilities.structure.by_path import pair_by_path
 from pytest_msdump.capabilities.structure.candidates import Candidates
+from pytest_msdump.capabilities.structure.joined import joined_pairs
 from pytest_msdump.capabilities.structure.scopes import ScopeRun, dotted
 from pytest_msdump.capabilities.structure.words import read_names, shown
 from pytest_msdump.core.matching.coordinates import compatible
@@ -58,6 +59,10 @@ class _Meeting:
             for found in meetings(region, is_ordered=is_left_ordered and is_right_ordered):
                 self._take(found, region.path)
         self._candidates.add()
+        for pair in list(joined_pairs(self._state, self._request, ours, theirs)):
+            self._state.add(pair)
+            for side, ref in (("left", pair.left), ("right", pair.right)):
+                self._state.withheld.pop((side, ref), None)
 
     def _layers(self, side: Side, run: ScopeRun) -> tuple[list[Layer], bool]:
         """Return what leaves each module of a run, and whether it is known in which order they ran."""

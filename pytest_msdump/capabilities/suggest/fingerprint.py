@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -211,9 +211,10 @@ def best_alignment(
                 # Any two tensors of one size can be reshaped, so this is only tried if nothing else works.
                 if transform.reshape and best is not None:
                     continue
-                apart = _apart(Pair(left, right, "mapped", transform=transform), ours, theirs)
-                if apart is not None and (best is None or apart * 10 < best.apart):
-                    best = Alignment(transform, apart, apart <= close)
+                found = _apart(Pair(left, right, "mapped", transform=transform), ours, theirs)
+                if found is not None and (best is None or found[0] * 10 < best.apart):
+                    apart, is_reshaped = found
+                    best = Alignment(replace(transform, reshape=is_reshaped), apart, apart <= close)
             return best
     except (MsdumpError, OSError):
         return None
@@ -226,9 +227,10 @@ def shape_word(transform: Transform) -> str:
     return "reshaped" if transform.reshape else "same"
 
 
-def _apart(pair: Pair, left: TensorView, right: TensorView) -> float | None:
+def _apart(pair: Pair, left: TensorView, right: TensorView) -> tuple[float, bool] | None:
+    """Return how far two tensors are apart, and whether one was given the other's shape."""
     try:
         aligned = align(pair, left, right)
     except TensorShapeError:
         return None
-    return None if aligned.sampled else disagreement(aligned.left, aligned.right)
+    return None if aligned.sampled else (disagreement(aligned.left, aligned.right), aligned.transform.reshape)

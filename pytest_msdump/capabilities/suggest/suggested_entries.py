@@ -25,7 +25,7 @@ _COMMENT = 118
 EntryLines: TypeAlias = Callable[[dict[str, Any]], list[str]]
 
 
-_ENTRY_KEYS = ("reshape", "transpose", "rank", "net", "graph", "iteration", "occurrence")
+_ENTRY_KEYS = ("reshape", "transpose", "crop", "rank", "net", "graph", "iteration", "occurrence")
 
 
 class SuggestedEntries:
@@ -42,7 +42,9 @@ class SuggestedEntries:
         labels = [{ref.key.op.label for ref in dump.refs} for dump in (planned.left, planned.right)]
         self._known = {"left": labels[0].union(self._modules.paths()), "right": labels[1]}
         self._every_call = self._pairs_every_call([one for one in found.suggestions if one.is_clear])
-        self.known = [_known_entry(entry) for entry in planned.suite.entries if entry.rename is None]
+        # Parts of one tensor are one entry.
+        entries = (one for one in planned.suite.entries if one.joined is None or one.joined.number == 0)
+        self.known = [_known_entry(entry) for entry in entries if entry.rename is None]
         self._said: set[tuple[Any, Any]] = set()
         self.new: list[NewEntry] = []
         for one in found.suggestions:
@@ -145,7 +147,11 @@ class _Names:
 
 def _known_entry(entry: MapEntry) -> dict[str, Any]:
     said = {name: value for name in _ENTRY_KEYS if (value := getattr(entry, name)) not in (None, False)}
-    return {"left": entry.left, "right": entry.right, **said}
+    named: dict[str, Any] = {"left": entry.left, "right": entry.right}
+    if entry.joined is not None:
+        named["right" if entry.joined.whole == "left" else "left"] = list(entry.joined.names)
+        said["join"] = entry.joined.axis
+    return {**named, **said}
 
 
 def _listed(title: str, names: Iterable[str]) -> Iterator[str]:

@@ -95,6 +95,8 @@ def map_entries(names: MapObject) -> Sequence[MapEntry]:
     else:
         entries = read_map(names, FileName("map", "map", "msdump"), Path.cwd())
     for entry in entries:
+        if entry.joined is not None:
+            raise ConfigError(f"{entry.label}: weights are carried over one by one; name one on each side")
         if entry.rename is None and is_template(entry.left):
             renaming_of_template(entry.left, entry.right, label=entry.label)
     return entries

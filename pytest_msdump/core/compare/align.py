@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # Loaded by the first tensor that is in a memory format.
 _LAYOUT = "pytest_msdump.core.layouts.device_layout"
+# By the first pair of which a part is meant.
+_PARTS = "pytest_msdump.core.layouts.parts"
 _NO_TRANSFORM = Transform()
 _PLAIN_ORDERS = frozenset({"NCHW", "NHWC", "HWCN", "CHWN", "NCDHW", "NDHWC", "DHWCN", "DHWNC"})
 # A rule file says one of these; which of them the right side was saved in shows in its shape only.
@@ -127,7 +129,12 @@ def _aligned(pair: Pair, left: TensorView, right: TensorView, converters: Conver
     left_logical, right_logical, transform = logical_views(left, right, pair.transform, converters)
     shaped = views_with_graph_shapes(pair, left_logical, right_logical, transform)
     remarks = _remarks(pair, (left, right), (left_logical, right_logical), shaped)
+    if transform.piece is not None or transform.crop is not None:
+        shaped, cropped = import_module(_PARTS).in_pieces(*shaped, transform)
+        remarks = (*remarks, *cropped)
     left_met, right_met, sampled = _meet_sampled(pair, *shaped, transform)
+    if type(right_met) is ReshapedView and right_met is not shaped[1]:
+        transform = replace(transform, reshape=True)
     return AlignedViews(left_met, right_met, *shaped, transform, sampled, remarks)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from math import prod
+from math import isclose, prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -33,10 +33,15 @@ def coverage_of(
 ) -> Coverage:
     """Return how much of the right side is compared, the least that must be, and which sides are not whole."""
     shares: dict[int, tuple[float, TensorRef]] = {}
+    pieces: dict[int, dict[object, float]] = {}
     for pair in pairing.pairs:
         share = _compared_share(pair, first)
-        # One right tensor may meet several left ones.
-        known = shares.get(place := id(pair.right))
+        # One right tensor may meet several left ones; those that are parts of it are so many shares.
+        known, piece = shares.get(place := id(pair.right)), pair.transform.piece
+        if piece is not None and piece.side == "right" and piece.ranges:
+            pieces.setdefault(place, {})[piece.ranges] = share * piece.share
+            share = min(1.0, sum(pieces[place].values()))
+            share = 1.0 if isclose(share, 1.0) else share
         if known is None or share > known[0]:
             shares[place] = share, pair.right
     alone = [one for one in pairing.unmatched_right if one.why.code not in UNCOUNTED and one.why.code != _OLDER_RUN]
@@ -76,11 +81,16 @@ def _compared_share(pair: Pair, first: int | None) -> float:
         if any(part.problem is not None for part in (*left.parts.values(), *right.parts.values())):
             return 0.0
         share = prod(part.share for part in right.parts.values())
-    if first is None and left.sample is None:
+    if first is None and left.sample is None and pair.transform.crop is None:
         return share
     shape = logical_shape(right)
     if shape is None:
         return share
+    if pair.transform.crop is not None:
+        axis, other = pair.transform.crop_axis, logical_shape(left)
+        if axis is None or other is None or not -min(len(shape), len(other)) <= axis < min(len(shape), len(other)):
+            return 0.0
+        share *= min(1.0, other[axis] / max(shape[axis], 1))
     if left.sample is not None and shape and shape[0] > left.sample:
         share *= left.sample / shape[0]
     return share if first is None else min(share, first / max(prod(shape), first))

@@ -133,6 +133,9 @@ class Comparer:
             if policy.limits is not None:
                 refuse_other_limits(policy.limits, pair, aligned.right_logical.size)
             limits = limits_of_values(policy, pair, dtypes, computed, golden=aligned.right_logical.shape)
+            if aligned.transform.reshape and not pair.transform.reshape:
+                # Merged or split axes: the record says so.
+                pair = replace(pair, transform=replace(pair.transform, reshape=True))
             opened = OpenedPair(pair, left, right, aligned, extras)
             letters = axis_letters(left, aligned.left.shape, aligned.transform)
             measured = _measure(opened, limits, letters)

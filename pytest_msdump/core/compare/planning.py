@@ -213,19 +213,21 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
     check_known_drifts(policy, pairing.pairs)
     if pairing.lost_outputs:
         pairing = replace(pairing, lost_outputs=tuple(_not_allowed(pairing.lost_outputs, suite)))
-    conditions = {"golden" if runs else "", "several" if len(left.refs) + len(right.refs) > _TWO_FILES else ""}
+    conditions |= {"golden" if runs else "", "several" if len(left.refs) + len(right.refs) > _TWO_FILES else ""}
     conditions |= {left.reader, right.reader}
     for step in ports.steps("paired"):
         if step.is_met(conditions):
             pairing, said_of = with_added_to_pairs(step, pairing, {"left": left, "right": right, **runs})
             runs = {name: _noted(dump, said_of.get(name, ())) for name, dump in runs.items()}
+            left, right = _noted(left, said_of.get("left", ())), _noted(right, said_of.get("right", ()))
     policy = with_added_limits(suite.policy, pairing.pairs, hooks)
     suite = suite if policy is suite.policy else replace(suite, policy=policy)
     if suite.policy.limits is not None:
         right = _noted(right, suite.policy.limits.notes_with(right, pairing))
     # First of all notes: runs with different inputs have nothing to agree about.
     # Of a part of a weight the digest says nothing of the whole.
-    is_cut = any("shards" in ref.parts for dump in (left, right) for ref in dump.refs)
+    refs = (*left.refs, *right.refs, *(ref for pair in pairing.pairs for ref in (pair.left, pair.right)))
+    is_cut = any("shards" in ref.parts for ref in refs)
     by_tokens = suite.sharding is not None and suite.sharding.tokens is not None
     said = () if is_cut else different_origins(left, right, pairing.pairs, by_tokens=by_tokens)
     if notes := (*said, *left.notes, *pairing.notes):

@@ -157,7 +157,8 @@ def _different_weights(
 ) -> tuple[list[str], dict[str, dict[str, str]]]:
     """Return what there is to say of weights that differ, and by side and left name the norms folded into weights."""
     ours, theirs = _layers(left), _layers(right)
-    known = {_dotted(pair.left.key.op.label): _dotted(pair.right.key.op.label) for pair in pairs}
+    whole = [(pair.left.key.op.label, pair.right.key.op.label) for pair in pairs if pair.transform.piece is None]
+    known = {_dotted(one): _dotted(other) for one, other in whole}
     partners = {layer: known[layer] if known.get(layer) in theirs else layer for layer in ours}
     unfolded = _before_lonely_norms(ours, {one for one, other in partners.items() if other in theirs})
     unfolded_right = _before_lonely_norms(theirs, set(partners.values()))

@@ -7,7 +7,7 @@ from math import factorial, prod
 
 from pytest_msdump.core.errors import TensorShapeError, UnknownNameError, nearest
 from pytest_msdump.core.model.describe import counted
-from pytest_msdump.core.model.tensor import ForwardingView, TensorView, Transform
+from pytest_msdump.core.model.tensor import ForwardingView, TensorView, Transform, refines
 from pytest_msdump.core.text import Message, Parameter
 
 FORMATS = ("NCHW", "NHWC", "HWCN", "CHWN")
@@ -69,7 +69,7 @@ def meet(left: TensorView, right: TensorView, transform: Transform) -> tuple[Ten
     shapes = left.shape, right.shape
     if shapes[0] == shapes[1]:
         return left, right
-    if transform.reshape and left.size == right.size:
+    if left.size == right.size and (transform.reshape or refines(*shapes)):
         return left, ReshapedView(right, shapes[0])
     raise TensorShapeError(explain_shapes(*shapes, applied=applied))
 
@@ -106,8 +106,6 @@ def explain_shapes(left_shape: Shape, right_shape: Shape, *, applied: tuple[int,
         return Message("element_counts_differ", {**both, "n": counts[0], "m": counts[1]})
     if sorted(left_shape) == sorted(right_shape):
         return Message("dimensions_reordered", {**both, "remedy": _transposes(left_shape, right_shape, applied)})
-    if _long(left_shape) == _long(right_shape):
-        return Message("unit_axes_differ", both)
     return Message("grouped_differently", {**both, "n": counts[0]})
 
 
@@ -120,8 +118,6 @@ def _transposes(left: Shape, right: Shape, applied: tuple[int, ...] | None) -> M
     if applied is not None:
         line = tuple(applied[axis] for axis in axes)
         message = Message("transpose_instead", {"axes": line, "applied": applied})
-    if _long(left) == _long(right):
-        return Message("transpose_or_reshape", {"why": message})
     if prod(factorial(count) for length, count in Counter(left).items() if length != 1) > 1:
         return Message("other_orders_fit", {"why": message})
     return message
@@ -136,7 +132,3 @@ def _first_fit(left: Shape, right: Shape) -> tuple[int, ...]:
         unused.remove(axis)
         axes.append(axis)
     return tuple(axes)
-
-
-def _long(shape: Shape) -> Shape:
-    return tuple(length for length in shape if length != 1)

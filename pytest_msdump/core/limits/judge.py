@@ -352,7 +352,7 @@ def _remark_finding(remark: Message, limits: Limits, said: Mapping[str, _Said]) 
         if limits.dtype_hint:
             return Finding("note", Message("judged_by_hint", parameters))
         return Finding("note", Message("hint_would_help", {**parameters, "section": "msdump"}))
-    if not limits.dtype_equal or remark.code == _GRAPH:
+    if not limits.dtype_equal or remark.code in (_GRAPH, "cropped"):
         return Finding("note", remark)
     rule = limits.dtype_rule
     return Finding("fail", Message("file_not_accepted", {"why": remark, "rule": rule}), rule=rule)

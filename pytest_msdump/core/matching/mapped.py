@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.operators import VIEW_TYPES
@@ -25,10 +27,11 @@ from pytest_msdump.core.matching.pairing_state import (
     PairingState,
     resolve_ambiguity,
 )
-from pytest_msdump.core.matching.selection import Address, Lost, MapEntry, parse_address
+from pytest_msdump.core.matching.pieces import pieces_between
+from pytest_msdump.core.matching.selection import Address, Joined, Lost, MapEntry, parse_address
 from pytest_msdump.core.matching.sides import NameIndex, Port, Side, SideOperator
 from pytest_msdump.core.matching.transforms import transform_between
-from pytest_msdump.core.model.tensor import Transform
+from pytest_msdump.core.model.tensor import TensorPiece, Transform
 from pytest_msdump.core.text import Message, Parameter, in_clauses
 
 
@@ -91,7 +94,6 @@ def pair_by_map(state: PairingState, request: PairingRequest) -> list[Lost]:
         _claim(claims, work.left, work, work.entry.left)
     # An entry for places outside the selection asks for nothing.
     works = [work for work in works if _overlap(work.wanted, request.wanted)]
-    lost: list[Lost] = []
     left = state.left
     for work in works:
         work.left_ops = _find_operators(left, work, request.coordinates.wants_left, modules["left"])
@@ -102,8 +104,10 @@ def pair_by_map(state: PairingState, request: PairingRequest) -> list[Lost]:
             # A tensor may leave several modules, each with a partner of its own.
             if ("left", left.op_of[ref]) not in work.leaving:
                 _claim(claims, ref, work, left.refs[ref].key.address)
-        _add_pairs(state, work, request)
-        lost += [Lost(work.entry, reason, absent) for reason, absent in work.lost]
+        if work.entry.joined is None:
+            _add_pairs(state, work, request)
+    _add_joined(state, [work for work in works if work.entry.joined is not None], request)
+    lost = [Lost(work.entry, reason, absent) for work in works for reason, absent in work.lost]
     # Only now: what one entry names in vain, another may still pair.
     for work in works:
         _withhold(state, work)
@@ -118,9 +122,17 @@ def pair_by_map(state: PairingState, request: PairingRequest) -> list[Lost]:
 
 def _claim(claims: dict[object, list[_EntryWork]], what: object, work: _EntryWork, name: str) -> None:
     for other in claims.setdefault(what, []):
-        if _overlap(other.wanted, work.wanted):
+        if _overlap(other.wanted, work.wanted) and not _are_parts(other.entry, work.entry):
             raise ConfigError(f"{other.label} and {work.label} both name the left tensor {name}; keep one of them")
     claims[what].append(work)
+
+
+def _are_parts(one: MapEntry, other: MapEntry) -> bool:
+    """Whether two entries are about different parts of one left tensor."""
+    ours, theirs = one.joined, other.joined
+    if ours is None or theirs is None or ours.whole != "left":
+        return False
+    return ours.place != theirs.place or (one.label == other.label and ours.number != theirs.number)
 
 
 def _overlap(one: Wanted, other: Wanted) -> bool:
@@ -262,8 +274,7 @@ def _nothing_in_common(work: _EntryWork, ours: Sequence[SideOperator], theirs: S
 def _add_pairs(state: PairingState, work: _EntryWork, request: PairingRequest) -> None:
     """Add the entry's pairs; keep in `work` those that could be added."""
     entry = work.entry
-    used = request.formats if entry.transpose is None else Transform()
-    transform = Transform(used.left_format, used.right_format, entry.transpose, entry.reshape)
+    transform = _transform(entry, request)
     found, work.pairs = work.pairs, []
     for one, other in found:
         # Only the left tensor must be free: the right one may be what one operator gives and another takes.
@@ -273,11 +284,71 @@ def _add_pairs(state: PairingState, work: _EntryWork, request: PairingRequest) -
             state.add(FoundPair(one, other, "mapped", work.label, viewed or transform))
             work.pairs.append((one, other))
         else:
-            # By an entry for another rank or iteration; the left tensor has no rank or iteration itself.
-            first = next(pair for pair in state.pairs if pair.left == one)
-            address, partner = state.left.refs[one].key.address, state.right.refs[first.right].key.address
-            said: dict[str, Parameter] = {"name": address, "side": "left", "partner": partner, "rule": first.by}
-            work.lose(Message("already_paired", said))
+            work.lose(_taken(state, one))
+
+
+def _transform(entry: MapEntry, request: PairingRequest) -> Transform:
+    used = request.formats if entry.transpose is None else Transform()
+    return Transform(used.left_format, used.right_format, entry.transpose, entry.reshape, crop=entry.crop)
+
+
+def _taken(state: PairingState, one: int) -> Message:
+    """Return with what a left tensor is paired by an entry for another rank or iteration, which it has not itself."""
+    first = next(pair for pair in state.pairs if pair.left == one)
+    address, partner = state.left.refs[one].key.address, state.right.refs[first.right].key.address
+    return Message("already_paired", {"name": address, "side": "left", "partner": partner, "rule": first.by})
+
+
+def _add_joined(state: PairingState, works: Sequence[_EntryWork], request: PairingRequest) -> None:
+    """Add the pairs of entries that join tensors: each with its part of the whole, where all parts are there."""
+    groups: defaultdict[tuple[object, ...], dict[int, tuple[_EntryWork, tuple[int, int]]]] = defaultdict(dict)
+    for work in works:
+        joined = cast("Joined", work.entry.joined)
+        found, work.pairs = work.pairs, []
+        for pair in found:
+            side, (part, whole) = (state.right, pair[::-1]) if joined.whole == "left" else (state.left, pair)
+            place = side.op_with(part).at
+            groups[work.entry.label, joined.names, joined.place, whole, place][joined.number] = work, pair
+    # Before any is added: a tensor may have parts in several groups.
+    found_pieces = [_pieces(state, parts, request) for parts in groups.values()]
+    for parts, made in zip(groups.values(), found_pieces, strict=True):
+        for number, (work, pair) in sorted(parts.items()):
+            if isinstance(made, Message):
+                work.lose(made)
+            else:
+                transform = replace(_transform(work.entry, request), piece=made[number])
+                state.add(FoundPair(*pair, "mapped", work.label, transform))
+                work.pairs.append(pair)
+
+
+def _pieces(
+    state: PairingState, parts: Mapping[int, tuple[_EntryWork, tuple[int, int]]], request: PairingRequest
+) -> list[TensorPiece] | Message:
+    """Return which piece of the whole each part is, or why that cannot be said."""
+    entry = next(iter(parts.values()))[0].entry
+    joined = cast("Joined", entry.joined)
+    if absent := [name for number, name in enumerate(joined.names) if number not in parts]:
+        return Message("part_absent", {"n": len(joined.names), "name": absent[0]})
+    shapes: dict[str, list[tuple[int, ...]]] = {"left": [], "right": []}
+    for _, (work, pair) in sorted(parts.items()):
+        at = state.right.op_with(pair[1]).at
+        if not state.is_free("left", pair[0], at):
+            return _taken(state, pair[0])
+        for side, ref in zip((state.left, state.right), pair, strict=True):
+            leaving = work.leaving.get((side.name, side.op_of[ref]))
+            shape = (leaving.shape if leaving else None) or request.shape_of(side.refs[ref])
+            if shape is None:
+                return Message("part_of_unknown_shape", {"name": side.refs[ref].key.address})
+            shapes[side.name].append(shape)
+    whole, sides = shapes[joined.whole][0], shapes["right" if joined.whole == "left" else "left"]
+    axis, order = joined.axis, entry.transpose
+    if order is not None and all(len(shape) == len(order) for shape in sides):
+        # `transpose` brings the right side's axes to the left's order; parts are measured in that of the whole.
+        if joined.whole == "right":
+            order = tuple(order.index(place) for place in range(len(order)))
+        axis = order.index(axis % len(order))
+        sides = [tuple(shape[place] for place in order) for shape in sides]
+    return pieces_between(joined.whole, whole, sides, axis=axis, reshape=entry.reshape, index=joined.place)
 
 
 def _as_viewed(

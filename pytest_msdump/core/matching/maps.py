@@ -9,7 +9,7 @@ from functools import partial
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.matching.leaving import Modules
-from pytest_msdump.core.matching.selection import MapEntry, parse_address
+from pytest_msdump.core.matching.selection import Joined, MapEntry, parse_address
 from pytest_msdump.core.matching.sides import Side
 
 # Return the other side's name for one of this side; None where it has none.
@@ -20,6 +20,8 @@ TOP_LAYER = "TopLayer"
 
 _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}|(\*)")
 _ENDS_ELEMENT = "./"
+# ``experts.w13[3]``: one of several tensors that are stacked in one, by number or as ``{e}`` of the other side's name.
+_STACKED = re.compile(r"(.+)\[([0-9]{1,9}|\{[A-Za-z_][A-Za-z0-9_]*\})\]((?::(?:input|output):[0-9]{1,9})?)", re.DOTALL)
 
 
 def is_template(name: str) -> bool:
@@ -124,6 +126,7 @@ def expanded_entries(
     A template that names no operator may name modules. An operator of the left that an entry names as it is, or whose
     partner is not there, gets none. What names nothing stays as it is, and is then a module's path, or missing.
     """
+    entries = [one for entry in entries for one in _unstacked(entry, {"left": left, "right": right}, modules)]
     plain = {entry.left for entry in entries}
     is_there = partial(_is_there, right, modules["right"])
     found: list[MapEntry] = []
@@ -152,6 +155,35 @@ def renamed_in_vain(
 def _is_there(side: Side, modules: Modules, name: str) -> bool:
     address = parse_address(name)
     return bool(side.resolve(address)) or any(modules.named(address))
+
+
+def _unstacked(entry: MapEntry, sides: Mapping[str, Side], modules: Mapping[str, Modules]) -> Iterator[MapEntry]:
+    """Yield the entry for each index in brackets, which is then no more part of the name."""
+    texts = {"left": entry.left, "right": entry.right}
+    stacked = {
+        name: found
+        for name, text in texts.items()
+        if (found := _STACKED.fullmatch(text)) and not sides[name].resolve(parse_address(text))
+    }
+    if not stacked or entry.rename is not None:
+        yield entry
+        return
+    (whole, found), *more = stacked.items()
+    if more or (entry.joined is not None and entry.joined.whole != whole):
+        raise ConfigError(f"{entry.label}: [{found[2]}] is an index of the one tensor that others are parts of")
+    other, index = ("right" if whole == "left" else "left"), found[2]
+    numbers = [index]
+    if index.startswith("{"):
+        number_of = renaming_of_template(parse_address(texts[other]).op, index, label=entry.label)
+        names = (*(op.key.label for op in sides[other].ops), *modules[other].paths())
+        numbers = sorted({number for name in names if (number := number_of(name)) and number.isdecimal()}, key=int)
+    for number in numbers:
+        joined = (entry.joined or Joined(whole, (texts[other],)))._replace(place=int(number))
+        named = {whole: found[1] + found[3], other: texts[other]}
+        left, right = (named[side].replace(index, number) for side in ("left", "right"))
+        yield entry._replace(left=left, right=right, joined=joined)
+    if not numbers:
+        yield entry
 
 
 def _renaming(entry: MapEntry, left: Side, right: Side, label: str) -> Renaming | None:

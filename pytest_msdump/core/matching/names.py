@@ -74,6 +74,8 @@ def _pair(
         state.join_operators(one, other)
         ours, theirs = left.ops[one], right.ops[other]
         by, partners = rule(ours), right.selected(theirs)
+        if len(ours.tensors) != len(theirs.tensors):
+            _withhold_outputs_alike(state, request, (one, other))
         for port, ref in left.selected(ours).items():
             partner = partners.get(port)
             if (
@@ -83,6 +85,27 @@ def _pair(
             ):
                 state.add(FoundPair(ref, partner, how, by, request.formats))
     _mark_ambiguous(state, certain, doubtful)
+
+
+def _withhold_outputs_alike(state: PairingState, request: PairingRequest, pair: OperatorPair) -> None:
+    """Keep apart what leaves two modules where one gives out more, of one size: a sum, or its terms one by one."""
+    sides = list(zip((state.left, state.right), pair, strict=True))
+    if any(side.kind(number) != "container" for side, number in sides):
+        return
+    outputs = [{port: ref for port, ref in side.ops[op].tensors.items() if port[0] == "output"} for side, op in sides]
+    more = 0 if len(outputs[0]) > len(outputs[1]) else 1
+    first = [own["output", 0] for own in outputs if ("output", 0) in own]
+    if len(outputs[0]) == len(outputs[1]) or len(first) < len(outputs):
+        return
+    side, number = sides[more]
+    shapes = {port: request.shape_of(side.refs[ref]) for port, ref in outputs[more].items()}
+    further = [port for port, shape in shapes.items() if shape is not None and shape == shapes["output", 0]]
+    beyond = [port for port in further if port not in outputs[1 - more]]
+    if beyond:
+        said: dict[str, Parameter] = {"name": side.ops[number].key.label, "side": side.name, "n": len(further)}
+        why = Message("outputs_alike", {**said, "m": len(outputs[1 - more])})
+        for (one, _), ref in zip(sides, first, strict=True):
+            state.withheld.setdefault((one.name, ref), why)
 
 
 def _without_shifted_numbers(state: PairingState, pairs: Sequence[OperatorPair]) -> list[OperatorPair]:

@@ -64,6 +64,19 @@ def parse_address(text: str) -> Address:
     return Address(None, found["op"], found["io"], int(found["slot"]))
 
 
+class Joined(NamedTuple):
+    """That an entry is about a part of a tensor of side `whole`: the `number`-th of `names`, side by side along `axis`.
+
+    Together they are the tensor, or its entry at `place` along the first axis.
+    """
+
+    whole: str
+    names: tuple[str, ...]
+    number: int = 0
+    axis: int = -1
+    place: int | None = None
+
+
 class MapEntry(NamedTuple):
     """One pair that the user wrote down, by two addresses; or many, by templates (`matching.maps`)."""
 
@@ -71,6 +84,8 @@ class MapEntry(NamedTuple):
     right: str
     reshape: bool = False
     transpose: tuple[int, ...] | None = None
+    crop: int | str | None = None
+    joined: Joined | None = None
     rank: int | None = None
     net: str | None = None
     graph: int | None = None

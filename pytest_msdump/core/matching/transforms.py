@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from math import prod
-from operator import mul
 from types import MappingProxyType
 
-from pytest_msdump.core.model.tensor import Transform
+from pytest_msdump.core.model.tensor import Transform, refines
 from pytest_msdump.core.text import Message, Parameter
 
 Axes = tuple[int, ...]
@@ -61,7 +59,7 @@ def transform_between(
     if len(fitting) == 1:
         axes = fitting[0]
         return replace(formats, reshape=is_viewed) if axes is None else replace(formats, transpose=axes)
-    if not fitting and (_refine(left, right) or (is_viewed and prod(left) == prod(right))):
+    if not fitting and (refines(left, right) or (is_viewed and prod(left) == prod(right))):
         return replace(formats, reshape=True)
     return Message("scope_layout_unknown" if fitting else "scope_shapes_differ", said)
 
@@ -69,9 +67,3 @@ def transform_between(
 def _in_order(shape: Shape, letters: str) -> Shape:
     """Return a 4-D shape in the order of NCHW."""
     return tuple(shape[letters.upper().index(axis)] for axis in "NCHW")
-
-
-def _refine(left: Shape, right: Shape) -> bool:
-    """Whether each axis of the coarser shape is a product of neighbouring axes of the finer one (INTERFACE 4)."""
-    ours, theirs = ({1, *accumulate(shape, mul)} for shape in (left, right))
-    return max(ours) == max(theirs) and 0 not in ours | theirs and (ours <= theirs or theirs <= ours)

@@ -367,6 +367,13 @@ class Record:
     parts: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
     @property
+    def title(self) -> str:
+        """The left tensor's address; and the right one's, where this is of a part of the left that it meets."""
+        piece = self.transform.piece
+        is_part = piece is not None and piece.side == "left"
+        return f"{self.left.address} <-> {self.right.address}" if is_part else self.left.address
+
+    @property
     def fails(self) -> bool:
         """Whether the verdict fails a test item."""
         return self.verdict.outcome in FAILING

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from math import prod
+from operator import mul
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -367,10 +369,42 @@ class ForwardingView(TensorView):
 # Pairs of tensors, and tensors without a partner.
 
 
+class AxisRange(NamedTuple):
+    """Indexes `start` to `stop` along an axis."""
+
+    axis: int
+    start: int
+    stop: int
+
+
+class TensorPiece(NamedTuple):
+    """A part of the tensor of `side`: `ranges` of axes, one after the other, of its elements in this `shape`."""
+
+    side: str
+    shape: tuple[int, ...]
+    ranges: tuple[AxisRange, ...] = ()
+
+    @property
+    def share(self) -> float:
+        """Which share of the tensor it is."""
+        return prod((stop - start) / max(self.shape[axis], 1) for axis, start, stop in self.ranges)
+
+
+def refines(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether each axis of the coarser shape is a product of neighbouring axes of the finer one."""
+    ours, theirs = ({1, *accumulate(shape, mul)} for shape in (one, other))
+    return max(ours) == max(theirs) and 0 not in ours | theirs and (ours <= theirs or theirs <= ours)
+
+
+# Names of axes that no description of a dump needs to state.
+_USUAL_AXES = {"batch": 0, "vocab": -1, "hidden": -1}
+
+
 @dataclass(frozen=True, slots=True)
 class Transform:
     """How the right side is brought to the left's shape. Applied in this order: formats, `transpose`, `reshape`.
 
+    Before that, only a `piece` of one side is meant, and only what both sides have of the axis `crop`.
     A format is the side's axis order for 4-D tensors (``"NHWC"``); brought to NCHW order when the other side's differs.
     `transpose` are axes of the right side, as `numpy.transpose` takes them. With `reshape` only the element counts must
     agree: same values in C order. The left's logical shape, and the order of its axes, is what a rule file says of the
@@ -383,6 +417,13 @@ class Transform:
     reshape: bool = False
     left_logical_shape: tuple[int, ...] | None = None
     left_logical_format: str | None = None
+    piece: TensorPiece | None = None
+    crop: int | str | None = None
+
+    @property
+    def crop_axis(self) -> int | None:
+        """The number of the axis to crop; ``None`` where its name does not say which one it is."""
+        return _USUAL_AXES.get(self.crop) if isinstance(self.crop, str) else self.crop
 
 
 # The way of pairing by structure, with what older results and suites call it.

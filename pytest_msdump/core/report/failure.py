@@ -355,7 +355,7 @@ def failure_text(
 
 def one_line(record: Record, say: Phrases = ENGLISH) -> str:
     """Return a record as one line: ``DRIFT conv2:output:0: cosine_similarity 0.39 is below 0.999; max abs 1.37``."""
-    verdict, address = record.verdict.outcome, terminal_text(record.left.address)
+    verdict, address = record.verdict.outcome, terminal_text(record.title)
     findings = [finding for finding in record.verdict.findings if finding.outcome == verdict]
     parts = [terminal_text(say.of(findings[0].message))] if findings else []
     if len(findings) > 1:
@@ -420,7 +420,7 @@ def _heading(record: Record, run: tuple[int, bool], width: int, say: Phrases) ->
     """Yield verdict and address, place in the run, how the pair was made, and its role."""
     word = say(record.verdict.outcome.upper())
     indent = " " * (columns(word) + 2)
-    first, *rest = pieces(terminal_text(record.left.address), width - len(indent))
+    first, *rest = pieces(terminal_text(record.title), width - len(indent))
     yield f"{word}  {first}"
     for parts in ((_place(record, *run, say), _at(record, say)), (_paired(record, say), _transform(record, say))):
         text = say.joined((part for part in parts if part), "between_clauses")
@@ -491,6 +491,10 @@ def _transform(record: Record, say: Phrases) -> str:
         parts.append(say("right_transposed", axes=index_text(transform.transpose)))
     if transform.reshape:
         parts.append(say("right_reshaped"))
+    if transform.piece is not None:
+        side, shape, ranges = transform.piece
+        said = [say("piece_range", start=start, last=stop - 1, axis=axis) for axis, start, stop in ranges]
+        parts.append(say("piece", side=side, shape=shape, ranges=say.joined(said)))
     return say.joined(parts)
 
 

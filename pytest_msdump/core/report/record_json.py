@@ -26,6 +26,7 @@ from pytest_msdump.core.forms import (
     nullable,
     optional,
     table,
+    union,
 )
 from pytest_msdump.core.forms.values import (
     COUNT,
@@ -72,7 +73,15 @@ from pytest_msdump.core.model.record import (
     Suspect,
     ValueCounts,
 )
-from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, SourceFrame, Statistics, Transform
+from pytest_msdump.core.model.tensor import (
+    COORDINATES,
+    AxisRange,
+    Coordinates,
+    SourceFrame,
+    Statistics,
+    TensorPiece,
+    Transform,
+)
 from pytest_msdump.core.report.comparison_json import MEASURED, UNMEASURED, comparison_of, measured_parts
 from pytest_msdump.core.text import Message, encode, message_of, say
 
@@ -223,6 +232,7 @@ def parts_form(kind: str) -> Form:
 
 
 CODE: Mapping[str, Form] = {"code": lenient(TEXT), "parameters": lenient(PARAMETERS)}
+_RANGE = Form(lambda value, place: AxisRange(*list_of(COUNT, length=3).read(value, place)), list)
 SHAPE_RELATION = one_of(("same", "transposed", "reshaped"))
 
 _TRANSFORM = table(
@@ -234,6 +244,8 @@ _TRANSFORM = table(
         "reshape": optional(FLAG, default=False),
         "left_logical_shape": optional(INDEX),
         "left_logical_format": optional(TEXT),
+        "piece": optional(table(TensorPiece, {"side": SIDE, "shape": INDEX, "ranges": list_of(_RANGE)})),
+        "crop": optional(union("an axis", (int, WHOLE), (str, TEXT))),
     },
 )
 _UNCOMPARED = table(
@@ -249,6 +261,7 @@ _REMARKS: Mapping[str, Form] = {
         "trailing_bytes": {"side": SIDE, "bytes": COUNT},
         "not_as_in_graph": {"side": SIDE, "graph": TEXT, "said": TEXT, "held": TEXT},
         "shape_from_graph": {"side": SIDE, "stored": INDEX, "used": INDEX},
+        "cropped": {"side": SIDE, **dict.fromkeys(("n", "of", "kept", "axis"), COUNT)},
         "coarser_values": {"side": SIDE, "dtype": TEXT, "values": one_of(VALUE_KINDS)},
         "computed_in": {"side": SIDE, "dtype": TEXT, "values": one_of(VALUE_KINDS)},
         "zero_in_exact_arithmetic": {

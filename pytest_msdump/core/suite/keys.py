@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from pytest_msdump.core.forms.values import FLAG, TEXT, whole
 from pytest_msdump.core.limits.policy import KnownDrift, Rule, metric_name, profile_names
 from pytest_msdump.core.matching.coordinates import Align, parse_align
 from pytest_msdump.core.matching.pairer import ways_named
-from pytest_msdump.core.matching.selection import MapEntry
+from pytest_msdump.core.matching.selection import Joined, MapEntry
 from pytest_msdump.core.model.tensor import Coordinates
 from pytest_msdump.core.ports import offered
 from pytest_msdump.core.settings.options import (
@@ -294,10 +295,8 @@ def read_map(value: object, name: FileName, base: Path) -> tuple[MapEntry, ...]:
         return read_map(document, FileName(str(path), path.name, "msdump"), path.parent)
     if isinstance(value, Mapping):
         value = [{"left": left, "right": right} for left, right in value.items()]
-    entries: tuple[MapEntry, ...] = _tables(name, "map", _entry).read(
-        list(value) if isinstance(value, tuple) else value, ""
-    )
-    return entries
+    tables = _tables(name, "map", _entries).read(list(value) if isinstance(value, tuple) else value, "")
+    return tuple(chain.from_iterable(tables))
 
 
 _COORDINATE_KEYS: dict[str, Form] = {
@@ -307,8 +306,16 @@ _COORDINATE_KEYS: dict[str, Form] = {
     "iteration": _WHOLE,
     "occurrence": _WHOLE,
 }
+_AXIS = whole("an axis: a whole number, -1 for the last", least=-32, most=32)
 _ENTRY = _table(
-    {"left": _text, "right": _text, "reshape": FLAG, "transpose": _permutation, **_COORDINATE_KEYS},
+    {
+        **dict.fromkeys(("left", "right"), _TEXTS),
+        "join": _AXIS,
+        "crop": union("the number of an axis or its name", (int, _AXIS), (str, _text)),
+        "reshape": FLAG,
+        "transpose": _permutation,
+        **_COORDINATE_KEYS,
+    },
     "left",
     "right",
     join=" ",
@@ -348,8 +355,28 @@ _SIDE = _table(
 )
 
 
-def _entry(table: object, where: str, label: str) -> MapEntry:
-    return MapEntry(**_ENTRY.read(table, where), label=label)
+def _entries(table: object, where: str, label: str) -> list[MapEntry]:
+    """Read one entry: a pair, or one for each of the tensors that lie side by side in another."""
+    found = _ENTRY.read(table, where)
+    left, right, axis = found.pop("left"), found.pop("right"), found.pop("join", None)
+    several = [names for names in (left, right) if len(names) > 1]
+    if len(several) == 2 or not (left and right):
+        raise ConfigError(f"{where}: names of several tensors stand on one side, and one tensor on the other")
+    if not several and axis is not None:
+        raise ConfigError(f"{where} join: says along which axis several tensors lie; name them, left = [...]")
+    if not several:
+        return [MapEntry(left[0], right[0], **found, label=label)]
+    whole = "left" if several[0] is right else "right"
+    return [
+        MapEntry(
+            left[number % len(left)],
+            right[number % len(right)],
+            **found,
+            label=label,
+            joined=Joined(whole, several[0], number, -1 if axis is None else axis),
+        )
+        for number in range(len(several[0]))
+    ]
 
 
 def _side(value: object, where: str, base: Path) -> SideText:

@@ -180,6 +180,8 @@ left_read_as | left read as {memory_format} | 左侧按 {memory_format} 读取
 right_read_as | right read as {memory_format} | 右侧按 {memory_format} 读取
 right_transposed | right side transposed {axes} | 右侧已按 {axes} 转置
 right_reshaped | right side reshaped | 右侧已变形
+piece | {side:word}: {ranges} of {shape:shape} | {side:word}：{shape:shape} 中的 {ranges}
+piece_range | {start} to {last} of axis {axis} | 轴 {axis} 的 {start} 至 {last}
 row_of_file | {file}, line {row} | {file}，第 {row} 行
 dtype_unknown | dtype unknown, | 数据类型未知
 shape_unknown | shape unknown: not opened | 形状未知：未打开
@@ -280,10 +282,21 @@ last_length_differs | left {left:shape} and right {right:shape} differ along axi
 dimensions_reordered | left {left:shape} and right {right:shape} have the same dimensions in another order: {remedy} | 左侧 {left:shape} 与右侧 {right:shape} 维度相同而次序不同：{remedy}
 transpose_once | `transpose = {axes:index}` | `transpose = {axes:index}`
 transpose_instead | `transpose = {axes:index}` instead of {applied:index} | `transpose = {axes:index}`，取代 {applied:index}
-transpose_or_reshape | {why}, or `reshape = true`: only axes of length 1 have moved | {why}，或 `reshape = true`：只有长度为 1 的轴移动了
 other_orders_fit | {why}; other orders fit too, since dimensions repeat: check the axes | {why}；因有相同的维度，其他轴序也相符，请核对各轴
-unit_axes_differ | left {left:shape} and right {right:shape} differ in axes of length 1 only: `reshape = true` | 左侧 {left:shape} 与右侧 {right:shape} 仅长度为 1 的轴不同：`reshape = true`
 grouped_differently | left {left:shape} and right {right:shape} have {n:elements} each, grouped differently: `reshape = true` if the values come in the same order | 左侧 {left:shape} 与右侧 {right:shape} 各有 {n:elements}，而形状不同：若值的次序相同，可写 `reshape = true`
+parts_do_not_join | tensors of shapes {shapes} do not lie side by side along axis {axis}: their other axes differ; name the tensors that do, or the axis as `join = AXIS` | 形状为 {shapes} 的张量不能沿轴 {axis} 并排：其余各轴不同；请指明应并排的张量，或用 `join = 轴` 指明轴
+parts_make_another | {shapes} side by side along axis {axis} are {joined:shape}, and the tensor on the {side:word} is {whole:shape}; name all its parts in their order, or the axis as `join = AXIS` | {shapes} 沿轴 {axis} 并排为 {joined:shape}，而{side:word}的张量为 {whole:shape}；请依次指明其全部组成部分，或用 `join = 轴` 指明轴
+no_such_index | the tensor on the {side:word} is {whole:shape}: no [{index}] along its first axis | {side:word}的张量为 {whole:shape}：首轴上没有 [{index}]
+part_absent | the entry joins {n} tensors, and {name} is not among those that were dumped here | 条目拼接 {n} 个张量，而此处没有转储 {name}
+part_of_unknown_shape | the shape of {name} is not known, so nothing says which part of the other it is | 不知道 {name} 的形状，无法得知它是对侧张量的哪一部分
+piece_of_other_shape | the file holds {shape:shape}, and parts of {expected:shape} were named: compare again | 文件中是 {shape:shape}，而所指的是 {expected:shape} 的部分：请重新比对
+crop_of_unknown_axis | `crop = "{axis}"`: nothing says which axis of {left:shape} and {right:shape} that is; write its number, -1 for the last | `crop = "{axis}"`：无从得知它是 {left:shape} 与 {right:shape} 的哪一轴；请写轴号，-1 为末轴
+crop_of_no_axis | `crop = {axis}`: left {left:shape} and right {right:shape} have no such axis in common; count from the end, -1 for the last | `crop = {axis}`：左侧 {left:shape} 与右侧 {right:shape} 没有这一共同的轴；请从末尾数起，-1 为末轴
+cropped | {side:word}: {n} of {of} along axis {axis} left out, since the other side has {kept} (crop) | {side:word}：因另一侧只有 {kept}，沿轴 {axis} 略去 {of} 个中的 {n} 个（crop）
+padded_to_be_cut | {n} of {of} along axis {axis} left out, the padding of an axis that is cut over ranks: {names} | 沿轴 {axis} 略去 {of} 个中的 {n} 个，它们是按 rank 切分的轴的填充：{names}
+cut_over_ranks | {here} = {there} / {n} along axis {axis}: the {side:word} is cut over ranks ({mesh}) and the other side is not, so this part was not compared; the header has the entries that put it together | 沿轴 {axis} 有 {here} = {there} / {n}：{side:word}按 rank 切分（{mesh}），另一侧没有，故未比对这一部分；表头列出将其拼合的条目
+cut_over_ranks_entries | cut over ranks ({axes}), and the other side is not; in [msdump] of a suite file these put it together: {shards} and {dims} (of several projections in one tensor, dims says the widths, as (q:2+k+v)) | 按 rank 切分（{axes}），另一侧没有；在套件文件的 [msdump] 中写入以下两行即可拼合：{shards} 与 {dims}（一个张量含多个投影时，dims 写明宽度，如 (q:2+k+v)）
+statistics_of_part | only statistics were saved, and those of a whole tensor say nothing of a part of it; save the tensors, or pair the whole ones | 仅保存了统计量，而整个张量的统计量不能说明其中一部分；请保存张量，或将完整张量配对
 # how two tensors were paired
 same_name | same name | 名称相同
 dequantised | {tensor}, dequantised | {tensor}，经反量化

@@ -62,6 +62,7 @@ kept_for_entry | {name} on the {side:word} side is kept for a map entry: {why} |
 name_is_ambiguous | {name} on the {side:word} side is left alone, since its name is ambiguous | {side:word}的 {name} 未参与配对，因其名称有歧义
 returns_inner | it returns the output of a module inside it, which counts in its place | 它返回其内部某个模块的输出，以该模块计入
 passed_on | {type} passes its input through, so it does not count in coverage | {type} 透传其输入，因此不计入覆盖率
+outputs_alike | {n} outputs of {name} on the {side:word} have one shape, and the other side gives out {m}: which of them it is nothing says | {side:word}的 {name} 有 {n} 个形状相同的输出，另一侧只有 {m} 个：无从得知是其中哪一个
 inside_scope | it is inside of a module whose output is compared | 它位于某个模块内部，所比对的是该模块的输出
 norm_folded | the {side:word} side has no such tensor: the normalisation after it is folded in, and its output is compared | {side:word}没有这样的张量：其后的归一化已折叠进来，所比对的是归一化的输出
 weight_folded | the {side:word} side has the next normalisation folded into this weight; the output of that is compared | {side:word}把其后的归一化折叠进了该权重；所比对的是归一化的输出
