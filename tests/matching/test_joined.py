@@ -9,6 +9,7 @@ import pytest
 from two_dumps import planned, reported
 
 from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.record import DumpWriter
 
 RANDOM = np.random.default_rng(7)
 # Grouped queries: of 4 heads of queries two each share keys and values.
@@ -170,3 +171,20 @@ def test_merged_axes_meet_by_name_and_the_record_says_so(tmp_path):
     same, turned = reported(tmp_path).records
     assert (same.verdict.outcome, same.transform.reshape) == ("pass", True)
     assert turned.verdict.outcome == "error"
+
+
+@pytest.mark.parametrize(("second", "meets"), [((4, 6), False), ((4, 3), True)])
+def test_a_module_that_gives_out_terms_of_one_shape_meets_no_single_output(tmp_path, second, meets):
+    # As many tensors on both sides: an engine's block gives out hidden state and residual, and takes less.
+    with DumpWriter(tmp_path / "left") as writer:
+        writer.write("block.inner", Q)
+        writer.write("block", np.ones((4, 6), "f4"), slot=0)
+        writer.write("block", np.ones(second, "f4"), slot=1)
+        writer.write("block", Q, io="input")
+    with DumpWriter(tmp_path / "right") as writer:
+        writer.write("block.inner", Q)
+        writer.write("block", np.full((4, 6), 2, "f4"))
+        writer.write("block", Q, io="input", slot=0)
+        writer.write("block", Q, io="input", slot=1)
+    names = {record.left.true_name or record.left.name for record in reported(tmp_path).records}
+    assert names == ({"block", "block.inner"} if meets else {"block.inner"})

@@ -154,7 +154,10 @@ def _meetings(
     """Return which whole is made of whose parts: those around which layers are paired, and that have no rival."""
     blocks: defaultdict[Words, set[Words]] = defaultdict(set)
     for one, other in met:
-        blocks[_block((*one, ""))].add(_block((*other, "")))
+        ours, theirs = _block((*one, "")), _block((*other, ""))
+        # What a block gives out may be what a layer of the next one takes.
+        if bool(ours) == bool(theirs):
+            blocks[ours].add(theirs)
     found: list[tuple[_Whole, _Parts]] = []
     for whole in wholes:
         own = [parts for parts in parents if set(whole.names) <= parts.refs.keys()]

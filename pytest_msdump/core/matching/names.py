@@ -74,7 +74,7 @@ def _pair(
         state.join_operators(one, other)
         ours, theirs = left.ops[one], right.ops[other]
         by, partners = rule(ours), right.selected(theirs)
-        if len(ours.tensors) != len(theirs.tensors):
+        if len(ours.tensors) > 1 or len(theirs.tensors) > 1:
             _withhold_outputs_alike(state, request, (one, other))
         for port, ref in left.selected(ours).items():
             partner = partners.get(port)
