@@ -165,6 +165,12 @@ def read_names(names: Sequence[str]) -> Naming:
     return Naming([*named], order)
 
 
+def words_in_names(names: Sequence[str]) -> Sequence[frozenset[str]]:
+    """Return what each of one side's names says, without its numbers and in no order; nothing of single operators."""
+    found = read_names(names).names or [Named(())] * len(names)
+    return [frozenset(word for word in (*name.words, name.role) if word and isinstance(word, str)) for name in found]
+
+
 def _has(words: Sequence[str], part: tuple[str, ...]) -> bool:
     return any(tuple(words[start : start + len(part)]) == part for start in range(len(words)))
 
