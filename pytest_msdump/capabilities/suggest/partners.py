@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from pytest_msdump.capabilities.structure.words import words_in_names
 from pytest_msdump.capabilities.suggest.fingerprint import (
     Alignment,
     Fingerprint,
+    Sample,
     best_alignment,
     distances,
     fingerprint,
     fit_text,
+    sample,
     shape_word,
 )
 from pytest_msdump.core.compare.opening import open_logical
@@ -39,6 +44,10 @@ from pytest_msdump.core.model.tensor import Pairing, TensorRef, Transform, Unmat
 _ALIKE, _MOST_TRIED = 0.1, 6
 # Two tensors agree if they differ by less of how much their values vary.
 _AGREES = 5e-3
+# Behind a mistake nothing agrees, but a partner is this much nearer than anything else; and how near it is at least.
+_NEARER, _NEAR_ENOUGH = 0.25, 0.5
+# Larger tables of distances are not made.
+_MOST_CELLS = 20_000_000
 # What layers compute, where that is something of their own; a sum or a product may be the last step of any of them. A
 # convolution of one element is a linear layer, and takes in a normalisation behind it.
 _LAYERS = {
@@ -49,7 +58,14 @@ _LAYERS = {
 }  # fmt: skip
 _FOLDED = {"weighted", "norm"}
 # Siblings that a port may have mixed up are near each other.
-_NEAR = 24
+_REACH = 24
+
+
+class Look(NamedTuple):
+    """What a tensor that was read looks like: facts that do not depend on where its values stand, and a few of these."""
+
+    print: Fingerprint
+    sample: Sample
 
 
 class Fit(NamedTuple):
@@ -139,12 +155,15 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
         (*left.unread, *right.unread),
         alone=tuple(sorted(right.alone)),
         copies=search.copies,
-        free={number: left.looks[number] for number in sorted(left.alone)},
+        free={number: left.looks[number].print for number in sorted(left.alone)},
         doubtful=search.doubtful,
     )
 
 
 _Name = tuple[str, int]
+# Tensors of one side that hold the same values, and such of both sides.
+_Quantity = tuple[int, ...]
+_Quantities = tuple[_Quantity, _Quantity]
 
 
 class _Side:
@@ -154,7 +173,7 @@ class _Side:
         unmatched = pairing.unmatched_left if name == "left" else pairing.unmatched_right
         self._numbers: dict[_Name, int] = {}
         self.refs: list[TensorRef] = []
-        self.looks: dict[int, Fingerprint] = {}
+        self.looks: dict[int, Look] = {}
         self.unread: list[Unread] = []
         for ref in _in_order_of_calls(dump.refs):
             if self._numbers.setdefault(_name_of(ref), len(self.refs)) == len(self.refs):
@@ -173,7 +192,7 @@ class _Side:
             reason = _unreadable(ref)
             if not reason:
                 with closing(open_logical(ref)) as view:
-                    self.looks[number] = fingerprint(view)
+                    self.looks[number] = Look(fingerprint(view), sample(view))
                 return
         except MsdumpError as error:
             reason = str(error)
@@ -192,7 +211,7 @@ class _Side:
         alike: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
         for number, look in sorted(self.looks.items()):
             # Masks and constants are the same by chance.
-            what = (look.size, look.values.tobytes()) if look.is_distinctive else (number,)
+            what = (look.print.size, look.print.values.tobytes()) if look.print.is_distinctive else (number,)
             alike[(self.refs[number].key.io, *what)].append(number)
         groups: defaultdict[object, list[int]] = defaultdict(list)
         for numbers in alike.values():
@@ -218,7 +237,7 @@ class _Side:
     def sort_of(self, number: int) -> tuple[object, ...]:
         """Return what a partner must have in common with a tensor."""
         ref = self.refs[number]
-        return ref.key.io, self.looks[number].size, is_weight(ref.key.op)
+        return ref.key.io, self.looks[number].print.size, is_weight(ref.key.op)
 
 
 def _in_order_of_calls(refs: Sequence[TensorRef]) -> Sequence[TensorRef]:
@@ -258,6 +277,27 @@ def _digest(ref: TensorRef) -> bytes:
     return digest.digest()
 
 
+def _distances(ours: Sequence[Sample], theirs: Sequence[Sample]) -> npt.NDArray[np.float64]:
+    """Return how far apart each two samples are, over the larger norm."""
+    units = [np.stack([np.asarray(one.unit) for one in side]) for side in (ours, theirs)]
+    logs = [np.array([one.log_norm for one in side]) for side in (ours, theirs)]
+    ratio = np.exp(-np.abs(logs[0][:, None] - logs[1]))
+    cosine = (units[0].conj() @ units[1].T).real
+    found: npt.NDArray[np.float64] = np.sqrt(np.maximum(0.0, 1.0 + ratio * ratio - 2.0 * ratio * cosine))
+    return found
+
+
+def _stand_out(apart: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Return which of these distances are by far the least of their row and of their column."""
+    found = apart <= _NEAR_ENOUGH
+    for axis in (0, 1):
+        if apart.shape[axis] > 1:
+            least, second = np.partition(apart, 1, axis=axis).take([0, 1], axis=axis).swapaxes(0, axis)
+            least, second = np.expand_dims(least, axis), np.expand_dims(second, axis)
+            found &= (apart == least) & (least <= _NEARER * second)
+    return found
+
+
 class _Search:
     """What is suggested, by right tensor; each pair is aligned once."""
 
@@ -280,7 +320,7 @@ class _Search:
         return None if found is None else Fit(one, other, found)
 
     def _agrees(self, fit: Fit) -> bool:
-        return fit.how.is_close and fit.how.apart <= _AGREES * self._right.looks[fit.right].spread
+        return fit.how.is_close and fit.how.apart <= _AGREES * self._right.looks[fit.right].print.spread
 
     # -- Values
 
@@ -294,6 +334,7 @@ class _Search:
             lefts = self._alike("left", theirs)
             if len(lefts) == 1 and taken[0].isdisjoint(lefts[0]) and self._alike("right", lefts[0]) == [theirs]:
                 pairs.append((lefts[0], theirs))
+        pairs += self._nearest(taken, pairs)
         fits = [fit for ours, theirs in pairs for fit in self._members(ours, theirs)]
         for fit in fits:
             self.found[fit.right] = Suggestion(fit.right, (fit,), "values")
@@ -304,12 +345,12 @@ class _Search:
     def _alike(self, side: str, members: Sequence[int]) -> list[tuple[int, ...]]:
         """Return the quantities of a side that have the values of one of the other side."""
         own, other = (self._left, self._right) if side == "left" else (self._right, self._left)
-        look = other.looks[members[0]]
+        look = other.looks[members[0]].print
         if not look.is_distinctive:
             return []
         io = other.refs[members[0]].key.io
         groups = [group for group in own.quantities if own.refs[group[0]].key.io == io]
-        apart = distances(look, [own.looks[group[0]] for group in groups])
+        apart = distances(look, [own.looks[group[0]].print for group in groups])
         near = sorted((float(far), group) for far, group in zip(apart, groups, strict=True) if far <= _ALIKE)
         pairs = ((group, self._fit(*((group[0], members[0]) if side == "left" else (members[0], group[0]))))
                  for _, group in near[:_MOST_TRIED])  # fmt: skip
@@ -317,6 +358,41 @@ class _Search:
         # The same with axes in another order has the values as well, and is another tensor.
         in_order = [group for group, axes in agreeing if axes is None]
         return in_order or [group for group, _ in agreeing]
+
+    def _nearest(
+        self, taken: tuple[set[int], set[int]], known: Sequence[_Quantities]
+    ) -> Iterator[_Quantities]:
+        """Yield the quantities without a partner that are by far nearest to each other, and in the order of others."""
+        sorts: defaultdict[object, tuple[list[_Quantity], list[_Quantity]]] = defaultdict(lambda: ([], []))
+        for number, side in enumerate((self._left, self._right)):
+            for group in side.quantities:
+                look = side.looks[group[0]]
+                if look.print.is_distinctive and look.sample.unit is not None:
+                    sorts[side.sort_of(group[0])][number].append(group)
+        met = {ours for ours, _ in known}, {theirs for _, theirs in known}
+        anchors = self.paired | {(one.fits[0].left, number) for number, one in self.found.items()}
+        anchors |= {(ours[0], theirs[0]) for ours, theirs in known}
+        for lefts, rights in sorts.values():
+            if not 0 < len(lefts) * len(rights) <= _MOST_CELLS:
+                continue
+            apart = _distances([self._left.looks[one[0]].sample for one in lefts],
+                               [self._right.looks[one[0]].sample for one in rights])  # fmt: skip
+            for one, other in zip(*np.nonzero(_stand_out(apart)), strict=True):
+                ours, theirs = lefts[one], rights[other]
+                is_open = taken[0].isdisjoint(ours) and taken[1].isdisjoint(theirs) and ours not in met[0]
+                if is_open and theirs not in met[1] and self._is_in_order(ours[0], theirs[0], anchors):
+                    shared = max(self._shared(a, b) for a in ours for b in theirs)
+                    better = [self._shared(a, b) for a in ours for group in rights for b in group]
+                    better += [self._shared(a, b) for group in lefts for a in group for b in theirs]
+                    if max(better) <= shared:
+                        yield ours, theirs
+
+    def _is_in_order(self, one: int, other: int, anchors: Iterable[tuple[int, int]]) -> bool:
+        """Whether two tensors stand between the same pairs, as far as it is known in which order they ran."""
+        if self._left.refs[one].place is None or self._right.refs[other].place is None:
+            return True
+        return not any((one < left) != (other < right) for left, right in anchors
+                       if self._left.refs[left].place is not None and self._right.refs[right].place is not None)  # fmt: skip
 
     def _members(self, ours: Sequence[int], theirs: Sequence[int]) -> Iterator[Fit]:
         """Yield which tensors of two quantities are partners: those most alike, and others of the same words."""
@@ -356,7 +432,7 @@ class _Search:
             sorts[self._right.sort_of(fit.right)].append(fit)
         for group in sorts.values():
             for place, fit in enumerate(group):
-                for other in group[place + 1 : place + _NEAR]:
+                for other in group[place + 1 : place + _REACH]:
                     if self._are_swapped(fit, other):
                         said[fit.right], said[other.right] = (fit, other.left), (other, fit.left)
         open_left = self._left.alone - {fit.left for fit in fits} - {fit.left for fit in self._structural()}
