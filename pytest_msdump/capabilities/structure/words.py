@@ -166,9 +166,10 @@ def read_names(names: Sequence[str]) -> Naming:
 
 
 def words_in_names(names: Sequence[str]) -> Sequence[frozenset[str]]:
-    """Return what each of one side's names says, without its numbers and in no order; nothing of single operators."""
+    """Return what each of one side's names says of its module, without numbers and in no order."""
     found = read_names(names).names or [Named(())] * len(names)
-    return [frozenset(word for word in (*name.words, name.role) if word and isinstance(word, str)) for name in found]
+    no_words = _OPERATORS | {""}
+    return [frozenset(word for word in (*one.words, one.role) if isinstance(word, str)) - no_words for one in found]
 
 
 def _has(words: Sequence[str], part: tuple[str, ...]) -> bool:

@@ -51,7 +51,6 @@ class Fingerprint:
         steps = np.diff(quantiles) > 2.0 / _BINS * (quantiles[-1] - quantiles[0])
         return self.finite >= _FEWEST_ELEMENTS and 1 + int(np.count_nonzero(steps)) >= _FEWEST_QUANTILES
 
-
     @property
     def spread(self) -> float:
         """Which share of the norm is not that of the mean: little where all values are nearly the same."""
@@ -238,7 +237,8 @@ def fit_text(apart: float, shape: str, by: str = "", say: Phrases = ENGLISH) -> 
     """Return what speaks for a pair of tensors.
 
     `apart` is how far their values are apart, over the norm of the right; `shape` is ``"same"``, ``"transposed"`` or
-    ``"reshaped"``; `by` says what speaks for it whatever the values are: ``"structure"``, ``"replay"`` or ``"against"``.
+    ``"reshaped"``; `by` says what speaks for it whatever the values are: ``"structure"``, ``"replay"``,
+    ``"against"`` or ``"statistics"``.
 
     >>> fit_text(2.1e-8, "transposed")
     'values agree to 2e-08, axes of the right in another order'

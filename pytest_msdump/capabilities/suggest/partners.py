@@ -8,6 +8,8 @@ kind nor names nor order within a parent. Tensors that hold the same values are 
 from __future__ import annotations
 
 import hashlib
+import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -46,6 +48,8 @@ _ALIKE, _MOST_TRIED = 0.1, 6
 _AGREES = 5e-3
 # Behind a mistake nothing agrees, but a partner is this much nearer than anything else; and how near it is at least.
 _NEARER, _NEAR_ENOUGH = 0.25, 0.5
+# What of tensors that were not saved has to agree, and to which share.
+_STATISTICS, _SAME_STATISTIC = ("maximum", "minimum", "mean", "l2_norm"), 1e-3
 # Larger tables of distances are not made.
 _MOST_CELLS = 20_000_000
 # What layers compute, where that is something of their own; a sum or a product may be the last step of any of them. A
@@ -59,6 +63,8 @@ _LAYERS = {
 _FOLDED = {"weighted", "norm"}
 # Siblings that a port may have mixed up are near each other.
 _REACH = 24
+# Both sides ran in one order if so many of the pairs follow each other.
+_MOSTLY, _FEWEST = 2 / 3, 3
 
 
 class Look(NamedTuple):
@@ -148,12 +154,16 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
         search.propose(left.number(pair.left), right.number(pair.right))
     search.settle(watch)
     search.confirm()
+    search.settle_by_statistics()
+    unread = [
+        one for side in (left, right) for number, one in side.unread.items() if number not in search.unseen[side.name]
+    ]
     return Suggested(
         tuple(left.refs),
         tuple(right.refs),
         tuple(search.found[number] for number in sorted(search.found)),
-        (*left.unread, *right.unread),
-        alone=tuple(sorted(right.alone)),
+        tuple(unread),
+        alone=tuple(sorted(right.alone | search.unseen["right"])),
         copies=search.copies,
         free={number: left.looks[number].print for number in sorted(left.alone)},
         doubtful=search.doubtful,
@@ -174,7 +184,8 @@ class _Side:
         self._numbers: dict[_Name, int] = {}
         self.refs: list[TensorRef] = []
         self.looks: dict[int, Look] = {}
-        self.unread: list[Unread] = []
+        self.name = name
+        self.unread: dict[int, Unread] = {}
         for ref in _in_order_of_calls(dump.refs):
             if self._numbers.setdefault(_name_of(ref), len(self.refs)) == len(self.refs):
                 self.refs.append(ref)
@@ -183,10 +194,10 @@ class _Side:
                   if _name_of(one.ref) in self._numbers and named.isdisjoint(_map_names(one))}  # fmt: skip
         wanted -= has_partner
         for number in watch(sorted(wanted | has_partner), "tensors read") if wanted else ():
-            self._read(name, number, is_wanted=number in wanted)
+            self._read(number, is_wanted=number in wanted)
         self.alone = frozenset(wanted & self.looks.keys())
 
-    def _read(self, side: str, number: int, *, is_wanted: bool) -> None:
+    def _read(self, number: int, *, is_wanted: bool) -> None:
         ref = self.refs[number]
         try:
             reason = _unreadable(ref)
@@ -199,7 +210,7 @@ class _Side:
         except OSError as error:
             reason = f"cannot be read ({error.strerror or error})"
         if is_wanted:
-            self.unread.append(Unread(side, ref.key.address, reason))
+            self.unread[number] = Unread(self.name, ref.key.address, reason)
 
     def number(self, ref: TensorRef) -> int:
         """Return the number of a tensor of the dump."""
@@ -228,6 +239,18 @@ class _Side:
     def parents(self) -> Sequence[str]:
         """The name of each tensor without its last part."""
         return [ref.key.op.label.replace("/", ".").rpartition(".")[0] for ref in self.refs]
+
+    @cached_property
+    def rows(self) -> Mapping[tuple[object, ...], list[tuple[int, npt.NDArray[np.float64]]]]:
+        """The statistics of tensors that were not saved, by what a partner has in common: shape, type, end of name."""
+        found: defaultdict[tuple[object, ...], list[tuple[int, npt.NDArray[np.float64]]]] = defaultdict(list)
+        for number, ref in enumerate(self.refs):
+            values = [ref.statistics.values.get(name) for name in _STATISTICS] if ref.statistics else []
+            if ref.is_unseen and values and all(isinstance(value, (int, float)) for value in values):
+                op, end = ref.key.op, re.split(r"[./]", ref.key.op.label)[-1]
+                row = np.array(values, dtype=np.float64)
+                found[ref.key.io, ref.key.slot, ref.spec.shape, op.op_type, end].append((number, row))
+        return found
 
     def layer(self, number: int) -> str:
         """Return what kind of layer gave out a tensor, as far as its type or its name says so."""
@@ -298,6 +321,21 @@ def _stand_out(apart: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     return found
 
 
+def _are_one_row(ours: npt.NDArray[np.float64], theirs: npt.NDArray[np.float64]) -> bool:
+    """Whether all statistics agree: the norm by itself, the others by the largest of all values."""
+    largest = np.abs(theirs[:3]).max()
+    scale = np.array([largest, largest, largest, theirs[3]])
+    return bool(largest > 0 and (np.abs(ours - theirs) <= _SAME_STATISTIC * scale).all())
+
+
+def _longest_rise(numbers: Sequence[int]) -> int:
+    ends: list[int] = []
+    for number in numbers:
+        place = bisect_left(ends, number)
+        ends[place : place + 1] = [number]
+    return len(ends)
+
+
 class _Search:
     """What is suggested, by right tensor; each pair is aligned once."""
 
@@ -305,6 +343,7 @@ class _Search:
         self._left, self._right, self._formats = left, right, formats
         self.paired: set[tuple[int, int]] = set()
         self.found: dict[int, Suggestion] = {}
+        self.unseen: dict[str, set[int]] = {"left": set(), "right": set()}
         self._aligned: dict[tuple[int, int], Alignment | None] = {}
 
     def propose(self, one: int, other: int) -> None:
@@ -342,6 +381,19 @@ class _Search:
             rival = None if named is None else self._fit(named, fit.right)
             self.found[fit.right] = Suggestion(fit.right, (*filter(None, [rival]), fit), "against", is_clear=False)
 
+    def settle_by_statistics(self) -> None:
+        """Pair tensors of which only statistics were saved, where no other one has these on either side."""
+        for what, rights in self._right.rows.items():
+            lefts = self._left.rows.get(what, [])
+            alike = [(one, other) for one, ours in lefts for other, theirs in rights if _are_one_row(ours, theirs)]
+            times = [Counter(pair[side] for pair in alike) for side in range(2)]
+            for one, other in alike:
+                if times[0][one] == times[1][other] == 1 and one in self._left.unread and other in self._right.unread:
+                    how = Alignment(self._formats, 0.0, is_close=True)
+                    self.found[other] = Suggestion(other, (Fit(one, other, how),), "statistics")
+                    self.unseen["left"].add(one)
+                    self.unseen["right"].add(other)
+
     def _alike(self, side: str, members: Sequence[int]) -> list[tuple[int, ...]]:
         """Return the quantities of a side that have the values of one of the other side."""
         own, other = (self._left, self._right) if side == "left" else (self._right, self._left)
@@ -354,14 +406,14 @@ class _Search:
         near = sorted((float(far), group) for far, group in zip(apart, groups, strict=True) if far <= _ALIKE)
         pairs = ((group, self._fit(*((group[0], members[0]) if side == "left" else (members[0], group[0]))))
                  for _, group in near[:_MOST_TRIED])  # fmt: skip
-        agreeing = [(group, fit.how.transform.transpose) for group, fit in pairs if fit is not None and self._agrees(fit)]
+        agreeing = [
+            (group, fit.how.transform.transpose) for group, fit in pairs if fit is not None and self._agrees(fit)
+        ]
         # The same with axes in another order has the values as well, and is another tensor.
         in_order = [group for group, axes in agreeing if axes is None]
         return in_order or [group for group, _ in agreeing]
 
-    def _nearest(
-        self, taken: tuple[set[int], set[int]], known: Sequence[_Quantities]
-    ) -> Iterator[_Quantities]:
+    def _nearest(self, taken: tuple[set[int], set[int]], known: Sequence[_Quantities]) -> Iterator[_Quantities]:
         """Yield the quantities without a partner that are by far nearest to each other, and in the order of others."""
         sorts: defaultdict[object, tuple[list[_Quantity], list[_Quantity]]] = defaultdict(lambda: ([], []))
         for number, side in enumerate((self._left, self._right)):
@@ -372,7 +424,8 @@ class _Search:
         met = {ours for ours, _ in known}, {theirs for _, theirs in known}
         anchors = self.paired | {(one.fits[0].left, number) for number, one in self.found.items()}
         anchors |= {(ours[0], theirs[0]) for ours, theirs in known}
-        for lefts, rights in sorts.values():
+        # Of a run in which nothing agrees, nothing is behind a mistake.
+        for lefts, rights in sorts.values() if anchors else ():
             if not 0 < len(lefts) * len(rights) <= _MOST_CELLS:
                 continue
             apart = _distances([self._left.looks[one[0]].sample for one in lefts],
@@ -403,7 +456,8 @@ class _Search:
         taken: set[tuple[str, int]] = set()
         for (shared, *_), one, other in ranked:
             is_free = taken.isdisjoint({("left", -one), ("right", -other)})
-            if is_free and (not taken or shared) and (fit := self._fit(-one, -other)) is not None:
+            is_even = len(ours) == len(theirs)
+            if is_free and (not taken or shared or is_even) and (fit := self._fit(-one, -other)) is not None:
                 taken |= {("left", -one), ("right", -other)}
                 yield fit
 
@@ -427,13 +481,15 @@ class _Search:
     def _mixed_up(self, fits: Sequence[Fit]) -> Iterator[tuple[Fit, int | None]]:
         """Yield pairs that names or order contradict, with the left tensor that these speak for."""
         said: dict[int, tuple[Fit, int | None]] = {}
+        places = sorted(self.paired | {(fit.left, fit.right) for fit in fits})
+        is_one_order = _longest_rise([other for _, other in places]) >= _MOSTLY * max(len(places), _FEWEST)
         sorts: defaultdict[object, list[Fit]] = defaultdict(list)
         for fit in sorted(fits, key=lambda fit: fit.right):
             sorts[self._right.sort_of(fit.right)].append(fit)
         for group in sorts.values():
             for place, fit in enumerate(group):
                 for other in group[place + 1 : place + _REACH]:
-                    if self._are_swapped(fit, other):
+                    if self._are_swapped(fit, other, is_one_order=is_one_order):
                         said[fit.right], said[other.right] = (fit, other.left), (other, fit.left)
         open_left = self._left.alone - {fit.left for fit in fits} - {fit.left for fit in self._structural()}
         open_right = self._right.alone - self.found.keys() - self.copies
@@ -453,7 +509,7 @@ class _Search:
         is_one_sort = self._left.sort_of(one) == self._right.sort_of(other) and self._may_be_one(one, other)
         return is_one_sort and self._shared(one, other) > shared
 
-    def _are_swapped(self, fit: Fit, other: Fit) -> bool:
+    def _are_swapped(self, fit: Fit, other: Fit, *, is_one_order: bool) -> bool:
         """Whether names say that each of two left tensors is the other one's partner, or the order in one parent does."""
         own = self._shared(fit.left, fit.right), self._shared(other.left, other.right)
         swapped = self._shared(other.left, fit.right), self._shared(fit.left, other.right)
@@ -463,7 +519,7 @@ class _Search:
         is_one_parent = all(side.parents[one] == side.parents[two] for side, one, two in sides)
         is_ordered = all(side.refs[each].place is not None for side, one, two in sides for each in (one, two))
         crosses = (fit.left < other.left) != (fit.right < other.right)
-        return sum(swapped) >= sum(own) and is_one_parent and is_ordered and crosses
+        return is_one_order and sum(swapped) >= sum(own) and is_one_parent and is_ordered and crosses
 
     # -- What is said of it
 
@@ -474,9 +530,13 @@ class _Search:
             fit = one.fits[0]
             if one.how != "structure" or self._agrees(fit):
                 continue
-            rivals = [self._fit(group[0], number) for group in self._alike("left", [number]) if not free.isdisjoint(group)]
+            rivals = [
+                self._fit(group[0], number) for group in self._alike("left", [number]) if not free.isdisjoint(group)
+            ]
             fits = [rival for rival in rivals if rival is not None and self._may_be_one(rival.left, number)]
-            others = [other for group in self._alike("right", [fit.left]) for other in group if other in self._right.alone]
+            others = [
+                other for group in self._alike("right", [fit.left]) for other in group if other in self._right.alone
+            ]
             if fits or any(other not in self.found and self._may_be_one(fit.left, other) for other in others):
                 self.found[number] = replace(one, fits=(fit, *fits), how="against", is_clear=False)
 
@@ -485,9 +545,10 @@ class _Search:
         """The right tensors without a partner that hold the values of one that has one."""
         paired = {other for _, other in self.paired} | self.found.keys()
         alone = self._right.alone - paired
-        return frozenset(
-            number for group in self._right.quantities if not paired.isdisjoint(group) for number in group
-        ) & alone
+        return (
+            frozenset(number for group in self._right.quantities if not paired.isdisjoint(group) for number in group)
+            & alone
+        )
 
     @property
     def doubtful(self) -> frozenset[int]:
@@ -499,13 +560,29 @@ class _Search:
         pairs = [*self.paired, *clear.items()]
         ends = [max((pair[side] for pair in pairs), default=-1) for side in range(2)]
         free = self._left.alone - clear.keys()
-        sorts = Counter(self._left.sort_of(one) for one in free if one > ends[0] or is_weight(self._left.refs[one].key.op))
+        sorts = Counter(
+            self._left.sort_of(one) for one in free if one > ends[0] or is_weight(self._left.refs[one].key.op)
+        )
         rest = self._right.alone - self.copies - self.found.keys()
         last = {other for other in rest if other > ends[1] or is_weight(self._right.refs[other].key.op)}
         unseen = {other for other in last if sorts[self._right.sort_of(other)]}
         # The last layer of another name and another size, or that the left lacks: what the right ends in is no surplus.
         computed = [other for other in rest if other > ends[1] and self._computes(other)]
-        return frozenset({number for number, one in self.found.items() if not one.is_clear} | unseen | {*computed[-1:]})
+        unseen |= {*computed[-1:], *self._named(free, rest)}
+        return frozenset(unseen | {number for number, one in self.found.items() if not one.is_clear})
+
+    def _named(self, lefts: Iterable[int], rights: Iterable[int]) -> Iterator[int]:
+        """Yield the right tensors with which one left tensor alone has most words in common, and that one with it."""
+        shared = {(one, other): self._shared(one, other) for other in rights for one in lefts
+                  if self._left.sort_of(one) == self._right.sort_of(other)}  # fmt: skip
+        best: tuple[defaultdict[int, list[int]], defaultdict[int, list[int]]] = (defaultdict(list), defaultdict(list))
+        for pair, words in shared.items():
+            for side, number in enumerate(pair):
+                best[side][number].append(words)
+        tops = [{number: sorted([0, *words])[-2:] for number, words in side.items()} for side in best]
+        for (one, other), words in shared.items():
+            if all(tops[side][number][0] < words == tops[side][number][1] for side, number in enumerate((one, other))):
+                yield other
 
     def _computes(self, number: int) -> bool:
         key = self._right.refs[number].key

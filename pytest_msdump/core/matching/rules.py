@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import chain
+from math import prod
 
 from pytest_msdump.core import ports
 from pytest_msdump.core.errors import nearest
@@ -14,7 +16,7 @@ from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.dump import Dump, Operator, OperatorGraph, OriginOutput
 from pytest_msdump.core.model.report import NetworkOperator
-from pytest_msdump.core.model.tensor import Pairing
+from pytest_msdump.core.model.tensor import Pair, Pairing, TensorRef
 from pytest_msdump.core.text import Message, say
 
 
@@ -298,12 +300,19 @@ def _listed(needed: Sequence[frozenset[str]]) -> str:
 _NO_NAMESAKE = ("no_operator_of_that_name", "scope_")
 
 
-def next_entry(pairing: Pairing, left_dump: Dump) -> tuple[()] | tuple[str, str]:
-    """Return the names of the next map entry: of the pair that structure speaks for most, else of the nearest names."""
+def next_entry(
+    pairing: Pairing,
+    left_dump: Dump,
+    *,
+    others: Iterable[Pair],
+    shape_of: Callable[[TensorRef], tuple[int, ...] | None],
+) -> tuple[()] | tuple[str, str]:
+    """Return the names of the next map entry: of a pair that a way left out would make, else of the nearest names."""
     lefts, rights = (
         [one for one in alone if one.why.code.startswith(_NO_NAMESAKE)]
         for alone in (pairing.unmatched_left, pairing.unmatched_right)
     )
+    open_refs = {id(one.ref) for one in (*lefts, *rights)}
     free = {one.ref.key.address: one.ref for one in reversed(rights)}
     near = (
         (one.ref, free[one.candidates[0]])
@@ -313,8 +322,13 @@ def next_entry(pairing: Pairing, left_dump: Dump) -> tuple[()] | tuple[str, str]
         and one.ref.key.op.op_type not in PASSING_TYPES
         and is_weight(one.ref.key.op) == is_weight(free[one.candidates[0]].key.op)
     )
-    refs = ([one.ref for one in lefts], [one.ref for one in rights])
-    pair = next(filter(None, (suggest(*refs) for suggest in ports.bound("next_entry"))), None) or next(near, None)
+
+    def may_pair(refs: tuple[TensorRef, TensorRef]) -> bool:
+        shapes = [shape for ref in refs if (shape := shape_of(ref)) is not None]
+        return len({prod(shape) for shape in shapes}) < 2
+
+    left_out = ((pair.left, pair.right) for pair in others if open_refs.issuperset({id(pair.left), id(pair.right)}))
+    pair = next(chain(left_out, filter(may_pair, near)), None)
     if pair is None:
         return ()
     left, right = (
