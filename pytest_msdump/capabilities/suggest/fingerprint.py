@@ -237,7 +237,7 @@ def fit_text(apart: float, shape: str, by: str = "", say: Phrases = ENGLISH) -> 
     """Return what speaks for a pair of tensors.
 
     `apart` is how far their values are apart, over the norm of the right; `shape` is ``"same"``, ``"transposed"`` or
-    ``"reshaped"``; `by` says what speaks for it whatever the values are: ``"structure"``, ``"replay"``,
+    ``"reshaped"``; `by` says what speaks for it if not that values agree: ``"nearest"``, ``"structure"``, ``"replay"``,
     ``"against"`` or ``"statistics"``.
 
     >>> fit_text(2.1e-8, "transposed")

@@ -1,46 +1,39 @@
-"""Suggestions for tensors without a partner: structure proposes, values confirm, and settle what structure leaves open.
+"""Suggestions for tensors without a partner: structure proposes, values confirm, and settle what is left open.
 
-Structure is the way of pairing of that name, with all other ways beside it. What it leaves open is settled where exactly
-one left quantity has the values of a right one, nothing else has them on either side, and nothing contradicts: neither
-kind nor names nor order within a parent. Tensors that hold the same values are one quantity.
+Structure is the way of pairing of that name. What it leaves open is settled where one left quantity alone has the
+values of a right one, and that one alone has its; or, behind a mistake, where two are by far the nearest to each other.
+Neither kind nor names nor order may contradict. Tensors that hold the same values are one quantity.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.capabilities.structure.words import words_in_names
 from pytest_msdump.capabilities.suggest.fingerprint import (
     Alignment,
     Fingerprint,
     Sample,
     best_alignment,
     distances,
-    fingerprint,
     fit_text,
-    sample,
     shape_word,
 )
-from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.capabilities.suggest.sides import Quantity, SuggestedSide, Unread
 from pytest_msdump.core.compare.planning import Plan, paired_in_all_ways
 from pytest_msdump.core.compare.user_code import Watch, unwatched
-from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.facts.operators import PASSING_TYPES
-from pytest_msdump.core.matching.kinds import is_weight, kind_of
-from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.matching.kinds import kind_of
 from pytest_msdump.core.model.report import Report, SuggestedPartner
-from pytest_msdump.core.model.tensor import Pairing, TensorRef, Transform, Unmatched, mangle
+from pytest_msdump.core.model.tensor import TensorRef, Transform, mangle
 
 # Fingerprints further apart than this are of different tensors; so many are compared element by element with each one.
 _ALIKE, _MOST_TRIED = 0.1, 6
@@ -48,30 +41,16 @@ _ALIKE, _MOST_TRIED = 0.1, 6
 _AGREES = 5e-3
 # Behind a mistake nothing agrees, but a partner is this much nearer than anything else; and how near it is at least.
 _NEARER, _NEAR_ENOUGH = 0.25, 0.5
-# What of tensors that were not saved has to agree, and to which share.
-_STATISTICS, _SAME_STATISTIC = ("maximum", "minimum", "mean", "l2_norm"), 1e-3
+# A convolution takes in a normalisation behind it.
+_FOLDED = {"weighted", "norm"}
+# To which share statistics of tensors that were not saved have to agree.
+_SAME_STATISTIC = 1e-3
 # Larger tables of distances are not made.
 _MOST_CELLS = 20_000_000
-# What layers compute, where that is something of their own; a sum or a product may be the last step of any of them. A
-# convolution of one element is a linear layer, and takes in a normalisation behind it.
-_LAYERS = {
-    "convolution": "weighted", "transposed convolution": "weighted", "linear": "weighted", "batch norm": "norm",
-    "layer norm": "norm", "group norm": "norm", "pooling": "pooling", "activation": "activation",
-    "softmax": "activation", "embedding": "embedding", "recurrent": "recurrent", "loss": "loss",
-    "resizing": "resizing",
-}  # fmt: skip
-_FOLDED = {"weighted", "norm"}
 # Siblings that a port may have mixed up are near each other.
 _REACH = 24
 # Both sides ran in one order if so many of the pairs follow each other.
 _MOSTLY, _FEWEST = 2 / 3, 3
-
-
-class Look(NamedTuple):
-    """What a tensor that was read looks like: facts that do not depend on where its values stand, and a few of these."""
-
-    print: Fingerprint
-    sample: Sample
 
 
 class Fit(NamedTuple):
@@ -90,15 +69,6 @@ class Suggestion:
     fits: tuple[Fit, ...]
     how: str
     is_clear: bool = True
-
-
-@dataclass(frozen=True)
-class Unread:
-    """A tensor whose values cannot be looked at."""
-
-    side: str
-    address: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -145,8 +115,8 @@ def with_suggestions(report: Report, found: Suggested) -> Report:
 def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
     """Suggest partners for the tensors that `plan` leaves unpaired and that no map entry names."""
     named = {(side, mangle(getattr(entry, side))) for entry in plan.suite.entries for side in ("left", "right")}
-    left = _Side("left", plan.left, plan.pairing, named, watch)
-    right = _Side("right", plan.right, plan.pairing, named, watch)
+    left = SuggestedSide("left", plan.left, plan.pairing, named, watch)
+    right = SuggestedSide("right", plan.right, plan.pairing, named, watch)
     formats = Transform(left_format=plan.suite.left_format, right_format=plan.suite.right_format)
     search = _Search(left, right, formats)
     search.paired = {(left.number(pair.left), right.number(pair.right)) for pair in plan.pairing.pairs}
@@ -170,143 +140,21 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
     )
 
 
-_Name = tuple[str, int]
-# Tensors of one side that hold the same values, and such of both sides.
-_Quantity = tuple[int, ...]
-_Quantities = tuple[_Quantity, _Quantity]
-
-
-class _Side:
-    """The tensors of a side, each name and occurrence once; those `alone` have no partner and can be looked at."""
-
-    def __init__(self, name: str, dump: Dump, pairing: Pairing, named: set[tuple[str, str]], watch: Watch) -> None:
-        unmatched = pairing.unmatched_left if name == "left" else pairing.unmatched_right
-        self._numbers: dict[_Name, int] = {}
-        self.refs: list[TensorRef] = []
-        self.looks: dict[int, Look] = {}
-        self.name = name
-        self.unread: dict[int, Unread] = {}
-        for ref in _in_order_of_calls(dump.refs):
-            if self._numbers.setdefault(_name_of(ref), len(self.refs)) == len(self.refs):
-                self.refs.append(ref)
-        has_partner = {self.number(getattr(pair, name)) for pair in pairing.pairs}
-        wanted = {self.number(one.ref) for one in unmatched
-                  if _name_of(one.ref) in self._numbers and named.isdisjoint(_map_names(one))}  # fmt: skip
-        wanted -= has_partner
-        for number in watch(sorted(wanted | has_partner), "tensors read") if wanted else ():
-            self._read(number, is_wanted=number in wanted)
-        self.alone = frozenset(wanted & self.looks.keys())
-
-    def _read(self, number: int, *, is_wanted: bool) -> None:
-        ref = self.refs[number]
-        try:
-            reason = _unreadable(ref)
-            if not reason:
-                with closing(open_logical(ref)) as view:
-                    self.looks[number] = Look(fingerprint(view), sample(view))
-                return
-        except MsdumpError as error:
-            reason = str(error)
-        except OSError as error:
-            reason = f"cannot be read ({error.strerror or error})"
-        if is_wanted:
-            self.unread[number] = Unread(self.name, ref.key.address, reason)
-
-    def number(self, ref: TensorRef) -> int:
-        """Return the number of a tensor of the dump."""
-        return self._numbers[_name_of(ref)]
-
-    @cached_property
-    def quantities(self) -> Sequence[tuple[int, ...]]:
-        """The tensors that were read, together those of one direction that hold the same values in C order."""
-        alike: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
-        for number, look in sorted(self.looks.items()):
-            # Masks and constants are the same by chance.
-            what = (look.print.size, look.print.values.tobytes()) if look.print.is_distinctive else (number,)
-            alike[(self.refs[number].key.io, *what)].append(number)
-        groups: defaultdict[object, list[int]] = defaultdict(list)
-        for numbers in alike.values():
-            for number in numbers:
-                groups[number if len(numbers) == 1 else _digest(self.refs[number])].append(number)
-        return sorted(tuple(group) for group in groups.values())
-
-    @cached_property
-    def words(self) -> Sequence[frozenset[str]]:
-        """What the name of each tensor says, but for its numbers."""
-        return words_in_names([ref.key.op.label for ref in self.refs])
-
-    @cached_property
-    def parents(self) -> Sequence[str]:
-        """The name of each tensor without its last part."""
-        return [ref.key.op.label.replace("/", ".").rpartition(".")[0] for ref in self.refs]
-
-    @cached_property
-    def rows(self) -> Mapping[tuple[object, ...], list[tuple[int, npt.NDArray[np.float64]]]]:
-        """The statistics of tensors that were not saved, by what a partner has in common: shape, type, end of name."""
-        found: defaultdict[tuple[object, ...], list[tuple[int, npt.NDArray[np.float64]]]] = defaultdict(list)
-        for number, ref in enumerate(self.refs):
-            values = [ref.statistics.values.get(name) for name in _STATISTICS] if ref.statistics else []
-            if ref.is_unseen and values and all(isinstance(value, (int, float)) for value in values):
-                op, end = ref.key.op, re.split(r"[./]", ref.key.op.label)[-1]
-                row = np.array(values, dtype=np.float64)
-                found[ref.key.io, ref.key.slot, ref.spec.shape, op.op_type, end].append((number, row))
-        return found
-
-    def layer(self, number: int) -> str:
-        """Return what kind of layer gave out a tensor, as far as its type or its name says so."""
-        op = self.refs[number].key.op
-        return _LAYERS.get(kind_of(op.op_type, op.label), "")
-
-    def sort_of(self, number: int) -> tuple[object, ...]:
-        """Return what a partner must have in common with a tensor."""
-        ref = self.refs[number]
-        return ref.key.io, self.looks[number].print.size, is_weight(ref.key.op)
-
-
-def _in_order_of_calls(refs: Sequence[TensorRef]) -> Sequence[TensorRef]:
-    """Return a dump's tensors with each call of an operator at its own place; a dump has all of them at the first."""
-    if not any(ref.key.op.at.occurrence for ref in refs):
-        return refs
-    return sorted(refs, key=lambda ref: (ref.place is None, ref.key.op.at.iteration or 0, ref.source.timestamp or 0))
-
-
-def _name_of(ref: TensorRef) -> _Name:
-    return ref.key.typed_address, ref.key.op.at.occurrence or 0
-
-
-def _map_names(one: Unmatched) -> Iterator[tuple[str, str]]:
-    """Yield what a map entry may call this tensor."""
-    key = one.ref.key
-    for name in (key.op.label, f"{key.op.op_type}.{key.op.label}"):
-        yield one.side, mangle(name)
-        yield one.side, mangle(f"{name}:{key.io}:{key.slot}")
-
-
-def _unreadable(ref: TensorRef) -> str:
-    """Return why a tensor is not read; empty where it may be."""
-    try:
-        ref.key.address.encode()
-    except UnicodeEncodeError:
-        return "its name is not text, so a suite file cannot hold it"
-    return "only its statistics were saved" if ref.is_unseen else ""
-
-
-def _digest(ref: TensorRef) -> bytes:
-    digest = hashlib.blake2b()
-    with closing(open_logical(ref)) as view:
-        digest.update(view.dtype.encode())
-        for block in view.blocks(1 << 17):
-            digest.update(block.tobytes())
-    return digest.digest()
+# One of each side.
+_Quantities = tuple[Quantity, Quantity]
 
 
 def _distances(ours: Sequence[Sample], theirs: Sequence[Sample]) -> npt.NDArray[np.float64]:
     """Return how far apart each two samples are, over the larger norm."""
-    units = [np.stack([np.asarray(one.unit) for one in side]) for side in (ours, theirs)]
+    units = [np.stack([np.zeros(one.values.size) if one.unit is None else one.unit for one in side])
+             for side in (ours, theirs)]  # fmt: skip
     logs = [np.array([one.log_norm for one in side]) for side in (ours, theirs)]
     ratio = np.exp(-np.abs(logs[0][:, None] - logs[1]))
     cosine = (units[0].conj() @ units[1].T).real
     found: npt.NDArray[np.float64] = np.sqrt(np.maximum(0.0, 1.0 + ratio * ratio - 2.0 * ratio * cosine))
+    # Not all of their values are finite.
+    found[[one.unit is None for one in ours]] = np.inf
+    found[:, [one.unit is None for one in theirs]] = np.inf
     return found
 
 
@@ -339,7 +187,7 @@ def _longest_rise(numbers: Sequence[int]) -> int:
 class _Search:
     """What is suggested, by right tensor; each pair is aligned once."""
 
-    def __init__(self, left: _Side, right: _Side, formats: Transform) -> None:
+    def __init__(self, left: SuggestedSide, right: SuggestedSide, formats: Transform) -> None:
         self._left, self._right, self._formats = left, right, formats
         self.paired: set[tuple[int, int]] = set()
         self.found: dict[int, Suggestion] = {}
@@ -367,16 +215,18 @@ class _Search:
         """Pair the quantities of which each has the values of the other alone."""
         partners = self.paired | {(one.fits[0].left, number) for number, one in self.found.items()}
         taken = {one for one, _ in partners}, {other for _, other in partners}
-        pairs = []
+        pairs: list[_Quantities] = []
         rights = [theirs for theirs in self._right.quantities if taken[1].isdisjoint(theirs)]
         for theirs in watch(rights, "right tensors tried"):
             lefts = self._alike("left", theirs)
             if len(lefts) == 1 and taken[0].isdisjoint(lefts[0]) and self._alike("right", lefts[0]) == [theirs]:
                 pairs.append((lefts[0], theirs))
-        pairs += self._nearest(taken, pairs)
-        fits = [fit for ours, theirs in pairs for fit in self._members(ours, theirs)]
-        for fit in fits:
-            self.found[fit.right] = Suggestion(fit.right, (fit,), "values")
+        anchors = partners.union(*({*zip(ours, theirs, strict=False)} for ours, theirs in pairs))
+        fits: list[Fit] = []
+        for how, some in (("values", pairs), ("nearest", [*self._nearest(anchors)])):
+            new = [fit for ours, theirs in some for fit in self._members(ours, theirs)]
+            self.found |= {fit.right: Suggestion(fit.right, (fit,), how) for fit in new}
+            fits += new
         for fit, named in self._mixed_up(fits):
             rival = None if named is None else self._fit(named, fit.right)
             self.found[fit.right] = Suggestion(fit.right, (*filter(None, [rival]), fit), "against", is_clear=False)
@@ -394,58 +244,63 @@ class _Search:
                     self.unseen["left"].add(one)
                     self.unseen["right"].add(other)
 
-    def _alike(self, side: str, members: Sequence[int]) -> list[tuple[int, ...]]:
+    def _alike(self, side: str, members: Sequence[int]) -> list[Quantity]:
         """Return the quantities of a side that have the values of one of the other side."""
         own, other = (self._left, self._right) if side == "left" else (self._right, self._left)
         look = other.looks[members[0]].print
-        if not look.is_distinctive:
-            return []
-        io = other.refs[members[0]].key.io
-        groups = [group for group in own.quantities if own.refs[group[0]].key.io == io]
+        groups = own.distinctive.get(other.sort_of(members[0]), []) if look.is_distinctive else []
         apart = distances(look, [own.looks[group[0]].print for group in groups])
         near = sorted((float(far), group) for far, group in zip(apart, groups, strict=True) if far <= _ALIKE)
-        pairs = ((group, self._fit(*((group[0], members[0]) if side == "left" else (members[0], group[0]))))
-                 for _, group in near[:_MOST_TRIED])  # fmt: skip
-        agreeing = [
-            (group, fit.how.transform.transpose) for group, fit in pairs if fit is not None and self._agrees(fit)
-        ]
+        agreeing = []
+        for _, group in near[:_MOST_TRIED]:
+            fit = self._fit(*((group[0], members[0]) if side == "left" else (members[0], group[0])))
+            if fit is not None and self._agrees(fit):
+                agreeing.append((group, fit.how.transform.transpose))
         # The same with axes in another order has the values as well, and is another tensor.
         in_order = [group for group, axes in agreeing if axes is None]
         return in_order or [group for group, _ in agreeing]
 
-    def _nearest(self, taken: tuple[set[int], set[int]], known: Sequence[_Quantities]) -> Iterator[_Quantities]:
+    def _nearest(self, anchors: set[tuple[int, int]]) -> Iterator[_Quantities]:
         """Yield the quantities without a partner that are by far nearest to each other, and in the order of others."""
-        sorts: defaultdict[object, tuple[list[_Quantity], list[_Quantity]]] = defaultdict(lambda: ([], []))
-        for number, side in enumerate((self._left, self._right)):
-            for group in side.quantities:
-                look = side.looks[group[0]]
-                if look.print.is_distinctive and look.sample.unit is not None:
-                    sorts[side.sort_of(group[0])][number].append(group)
-        met = {ours for ours, _ in known}, {theirs for _, theirs in known}
-        anchors = self.paired | {(one.fits[0].left, number) for number, one in self.found.items()}
-        anchors |= {(ours[0], theirs[0]) for ours, theirs in known}
-        # Of a run in which nothing agrees, nothing is behind a mistake.
-        for lefts, rights in sorts.values() if anchors else ():
-            if not 0 < len(lefts) * len(rights) <= _MOST_CELLS:
+        taken = {one for one, _ in anchors}, {other for _, other in anchors}
+        is_in_order = self._order_of(anchors)
+        for sort, lefts in self._left.distinctive.items():
+            rights = self._right.distinctive.get(sort, [])
+            # Of a run in which nothing agrees, nothing is behind a mistake; and by far nearer than what?
+            is_alone = not anchors and 1 in (len(lefts), len(rights))
+            if is_alone or not 0 < len(lefts) * len(rights) <= _MOST_CELLS:
                 continue
             apart = _distances([self._left.looks[one[0]].sample for one in lefts],
                                [self._right.looks[one[0]].sample for one in rights])  # fmt: skip
             for one, other in zip(*np.nonzero(_stand_out(apart)), strict=True):
                 ours, theirs = lefts[one], rights[other]
-                is_open = taken[0].isdisjoint(ours) and taken[1].isdisjoint(theirs) and ours not in met[0]
-                if is_open and theirs not in met[1] and self._is_in_order(ours[0], theirs[0], anchors):
-                    shared = max(self._shared(a, b) for a in ours for b in theirs)
-                    better = [self._shared(a, b) for a in ours for group in rights for b in group]
-                    better += [self._shared(a, b) for group in lefts for a in group for b in theirs]
-                    if max(better) <= shared:
-                        yield ours, theirs
+                is_open = taken[0].isdisjoint(ours) and taken[1].isdisjoint(theirs)
+                if is_open and is_in_order(ours[0], theirs[0]) and self._are_called_alike(ours, theirs, lefts, rights):
+                    yield ours, theirs
 
-    def _is_in_order(self, one: int, other: int, anchors: Iterable[tuple[int, int]]) -> bool:
-        """Whether two tensors stand between the same pairs, as far as it is known in which order they ran."""
-        if self._left.refs[one].place is None or self._right.refs[other].place is None:
-            return True
-        return not any((one < left) != (other < right) for left, right in anchors
-                       if self._left.refs[left].place is not None and self._right.refs[right].place is not None)  # fmt: skip
+    def _order_of(self, pairs: Iterable[tuple[int, int]]) -> Callable[[int, int], bool]:
+        """Return whether two tensors stand between the same pairs, as far as it is known in which order they ran."""
+        known = sorted(pair for pair in pairs if self._have_places(*pair))
+        before = [-1, *accumulate((other for _, other in known), max)]
+        behind = [len(self._right.refs), *accumulate((other for _, other in reversed(known)), min)][::-1]
+
+        def is_in_order(one: int, other: int) -> bool:
+            at = bisect_left(known, (one, other))
+            return not self._have_places(one, other) or before[at] < other < behind[at]
+
+        return is_in_order
+
+    def _have_places(self, one: int, other: int) -> bool:
+        return self._left.refs[one].place is not None and self._right.refs[other].place is not None
+
+    def _are_called_alike(
+        self, ours: Quantity, theirs: Quantity, lefts: Iterable[Quantity], rights: Iterable[Quantity]
+    ) -> bool:
+        """Whether no other quantity of the sort has more words in common with one of two."""
+        shared = max(self._shared(one, other) for one in ours for other in theirs)
+        of_right = (self._shared(one, other) for one in ours for group in rights for other in group)
+        of_left = (self._shared(one, other) for group in lefts for one in group for other in theirs)
+        return all(words <= shared for words in chain(of_right, of_left))
 
     def _members(self, ours: Sequence[int], theirs: Sequence[int]) -> Iterator[Fit]:
         """Yield which tensors of two quantities are partners: those most alike, and others of the same words."""
@@ -483,34 +338,29 @@ class _Search:
         said: dict[int, tuple[Fit, int | None]] = {}
         places = sorted(self.paired | {(fit.left, fit.right) for fit in fits})
         is_one_order = _longest_rise([other for _, other in places]) >= _MOSTLY * max(len(places), _FEWEST)
-        sorts: defaultdict[object, list[Fit]] = defaultdict(list)
-        for fit in sorted(fits, key=lambda fit: fit.right):
-            sorts[self._right.sort_of(fit.right)].append(fit)
-        for group in sorts.values():
-            for place, fit in enumerate(group):
-                for other in group[place + 1 : place + _REACH]:
+        of = {fit.right: fit for fit in fits}
+        for group in self._right.by_sort(sorted(of)).values():
+            for place, number in enumerate(group):
+                for fit, other in ((of[number], of[near]) for near in group[place + 1 : place + _REACH]):
                     if self._are_swapped(fit, other, is_one_order=is_one_order):
                         said[fit.right], said[other.right] = (fit, other.left), (other, fit.left)
-        open_left = self._left.alone - {fit.left for fit in fits} - {fit.left for fit in self._structural()}
-        open_right = self._right.alone - self.found.keys() - self.copies
+        lefts = self._left.by_sort(self._left.alone - {one.fits[0].left for one in self.found.values()})
+        rights = self._right.by_sort(self._right.alone - self.found.keys() - self.copies)
         for fit in fits:
-            shared = self._shared(fit.left, fit.right)
-            better = [one for one in open_left if self._speaks_for(one, fit.right, shared)]
-            others = [other for other in open_right if self._speaks_for(fit.left, other, shared)]
-            if fit.right not in said and (len(better) == 1 or others):
+            sort, shared = self._right.sort_of(fit.right), self._shared(fit.left, fit.right)
+            better = [one for one in lefts.get(sort, ()) if self._speaks_for(one, fit.right, shared)]
+            others = (other for other in rights.get(sort, ()) if self._speaks_for(fit.left, other, shared))
+            if fit.right not in said and (len(better) == 1 or any(True for _ in others)):
                 said[fit.right] = fit, better[0] if len(better) == 1 else None
         yield from said.values()
 
-    def _structural(self) -> list[Fit]:
-        return [one.fits[0] for one in self.found.values() if one.how == "structure"]
-
     def _speaks_for(self, one: int, other: int, shared: int) -> bool:
-        """Whether more words than these speak for a pair, which is of one sort."""
-        is_one_sort = self._left.sort_of(one) == self._right.sort_of(other) and self._may_be_one(one, other)
-        return is_one_sort and self._shared(one, other) > shared
+        """Whether more words than these speak for a pair, one of which ends a name."""
+        is_called_so = not self._left.ends[one].isdisjoint(self._right.ends[other])
+        return is_called_so and self._shared(one, other) > shared and self._may_be_one(one, other)
 
     def _are_swapped(self, fit: Fit, other: Fit, *, is_one_order: bool) -> bool:
-        """Whether names say that each of two left tensors is the other one's partner, or the order in one parent does."""
+        """Whether names, or the order in one parent, say that each of two left tensors is the other one's partner."""
         own = self._shared(fit.left, fit.right), self._shared(other.left, other.right)
         swapped = self._shared(other.left, fit.right), self._shared(fit.left, other.right)
         if all(new > old for old, new in zip(own, swapped, strict=True)):
@@ -530,14 +380,12 @@ class _Search:
             fit = one.fits[0]
             if one.how != "structure" or self._agrees(fit):
                 continue
-            rivals = [
-                self._fit(group[0], number) for group in self._alike("left", [number]) if not free.isdisjoint(group)
-            ]
-            fits = [rival for rival in rivals if rival is not None and self._may_be_one(rival.left, number)]
-            others = [
-                other for group in self._alike("right", [fit.left]) for other in group if other in self._right.alone
-            ]
-            if fits or any(other not in self.found and self._may_be_one(fit.left, other) for other in others):
+            groups = (group for group in self._alike("left", [number]) if not free.isdisjoint(group))
+            rivals = filter(None, (self._fit(group[0], number) for group in groups))
+            fits = [rival for rival in rivals if self._may_be_one(rival.left, number)]
+            others = chain.from_iterable(self._alike("right", [fit.left]))
+            open_others = (other for other in others if other in self._right.alone and other not in self.found)
+            if fits or any(self._may_be_one(fit.left, other) for other in open_others):
                 self.found[number] = replace(one, fits=(fit, *fits), how="against", is_clear=False)
 
     @cached_property
@@ -545,10 +393,8 @@ class _Search:
         """The right tensors without a partner that hold the values of one that has one."""
         paired = {other for _, other in self.paired} | self.found.keys()
         alone = self._right.alone - paired
-        return (
-            frozenset(number for group in self._right.quantities if not paired.isdisjoint(group) for number in group)
-            & alone
-        )
+        groups = (group for group in self._right.quantities if not paired.isdisjoint(group))
+        return alone.intersection(chain.from_iterable(groups))
 
     @property
     def doubtful(self) -> frozenset[int]:
@@ -557,24 +403,23 @@ class _Search:
         Where nothing comes of a wrong tensor, no pair shows it: a weight, and what a run ends in.
         """
         clear = {one.fits[0].left: number for number, one in self.found.items() if one.is_clear}
-        pairs = [*self.paired, *clear.items()]
-        ends = [max((pair[side] for pair in pairs), default=-1) for side in range(2)]
+        ends = [max((pair[side] for pair in (*self.paired, *clear.items())), default=-1) for side in range(2)]
         free = self._left.alone - clear.keys()
-        sorts = Counter(
-            self._left.sort_of(one) for one in free if one > ends[0] or is_weight(self._left.refs[one].key.op)
-        )
-        rest = self._right.alone - self.copies - self.found.keys()
-        last = {other for other in rest if other > ends[1] or is_weight(self._right.refs[other].key.op)}
-        unseen = {other for other in last if sorts[self._right.sort_of(other)]}
+        rest = sorted(number for number in self._right.alone - self.copies - self.found.keys()
+                      if self._right.looks[number].print.is_distinctive)  # fmt: skip
+        sorts = {self._left.sort_of(one) for one in free if self._left.is_end(one, ends[0])}
+        last = [other for other in rest if self._right.is_end(other, ends[1])]
+        unseen = {other for other in last if self._right.sort_of(other) in sorts} | {*self._named(free, rest)}
         # The last layer of another name and another size, or that the left lacks: what the right ends in is no surplus.
-        computed = [other for other in rest if other > ends[1] and self._computes(other)]
-        unseen |= {*computed[-1:], *self._named(free, rest)}
+        unseen |= {*[other for other in last if self._right.computes(other)][-1:]}
         return frozenset(unseen | {number for number, one in self.found.items() if not one.is_clear})
 
     def _named(self, lefts: Iterable[int], rights: Iterable[int]) -> Iterator[int]:
         """Yield the right tensors with which one left tensor alone has most words in common, and that one with it."""
-        shared = {(one, other): self._shared(one, other) for other in rights for one in lefts
-                  if self._left.sort_of(one) == self._right.sort_of(other)}  # fmt: skip
+        ours = self._left.by_sort(lefts)
+        shared = {(one, other): self._shared(one, other)
+                  for sort, numbers in self._right.by_sort(rights).items() for other in numbers
+                  for one in ours.get(sort, ())}  # fmt: skip
         best: tuple[defaultdict[int, list[int]], defaultdict[int, list[int]]] = (defaultdict(list), defaultdict(list))
         for pair, words in shared.items():
             for side, number in enumerate(pair):
@@ -583,7 +428,3 @@ class _Search:
         for (one, other), words in shared.items():
             if all(tops[side][number][0] < words == tops[side][number][1] for side, number in enumerate((one, other))):
                 yield other
-
-    def _computes(self, number: int) -> bool:
-        key = self._right.refs[number].key
-        return key.io == "output" and key.op.op_type not in PASSING_TYPES and not is_weight(key.op)

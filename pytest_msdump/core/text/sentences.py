@@ -150,6 +150,7 @@ fits | values agree to {apart}, {shape} | 数值相差 {apart}，{shape}
 fits_equal | values are equal, {shape} | 数值相等，{shape}
 fits_by_against | names or order say so, {shape}; values differ by {apart} of their norm | 名称或执行顺序如此表明，{shape}；相对欧氏距离 {apart}
 fits_by_structure | the same step of both runs, {shape}; values differ by {apart} of their norm | 两次运行中的同一步，{shape}；相对欧氏距离 {apart}
+fits_by_nearest | by far the nearest to each other of all that have this size, {shape}; values differ by {apart} of their norm | 在同样大小的张量中彼此最接近且远近于其他，{shape}；相对欧氏距离 {apart}
 fits_by_statistics | type, shape, end of the name and all statistics agree | 类型、形状、名称末段及全部统计量均相符
 shape_same | same shape | 形状相同
 shape_transposed | axes of the right in another order | 右侧轴序不同
