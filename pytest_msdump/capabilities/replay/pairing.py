@@ -15,7 +15,6 @@ import numpy.typing as npt
 from pytest_msdump.capabilities.replay.forcing import GRADIENTS, ForcedPlace, Forcing
 from pytest_msdump.capabilities.replay.reference_model import Reference
 from pytest_msdump.capabilities.replay.torch_forcing import run_as_it_is
-from pytest_msdump.capabilities.structure.words import words_in_names
 from pytest_msdump.capabilities.suggest.fingerprint import Alignment, best_alignment, distances, fingerprint
 from pytest_msdump.capabilities.suggest.partners import Fit, Suggested, Suggestion, suggest_partners, with_suggestions
 from pytest_msdump.core.compare.opening import ArrayView
@@ -77,7 +76,6 @@ class _ReplaySearch(Forcing):
         for number, one in found.free.items():
             if found.left[number].key.io == "output":
                 self._by_size[one.size].append(number)
-        self._words = [words_in_names([ref.key.op.label for ref in refs]) for refs in (found.left, found.right)]
         self._chosen: dict[int, Suggestion] = {}
         self._taken: set[int] = set()
 
@@ -164,7 +162,7 @@ class _ReplaySearch(Forcing):
         return found
 
     def _shared(self, one: int, number: int) -> int:
-        return len(self._words[0][one] & self._words[1][number])
+        return len(self._offline.words[0][one] & self._offline.words[1][number])
 
     def _likeness(self, one: int, number: int) -> tuple[bool, int, int]:
         # What another one has by structure is rather that one's.

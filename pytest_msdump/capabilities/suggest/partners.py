@@ -28,7 +28,7 @@ from pytest_msdump.capabilities.suggest.fingerprint import (
     shape_word,
 )
 from pytest_msdump.capabilities.suggest.sides import Quantity, SuggestedSide, Unread
-from pytest_msdump.core.compare.planning import Plan, paired_in_all_ways
+from pytest_msdump.core.compare.planning import Plan, in_all_ways
 from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.facts.operators import PASSING_TYPES
 from pytest_msdump.core.matching.kinds import kind_of
@@ -75,7 +75,7 @@ class Suggestion:
 class Suggested:
     """Suggestions for the right tensors without a partner; numbers are places in `left` and `right`.
 
-    `copies` hold the values of another one that has a partner, `free` are fingerprints of left tensors without one, and
+    `words` are what their names say, `copies` hold the values of another one that has a partner, `free` are fingerprints of left tensors without one, and
     `doubtful` are the right tensors that a suite must not leave out unseen.
     """
 
@@ -87,6 +87,7 @@ class Suggested:
     copies: frozenset[int] = frozenset()
     free: Mapping[int, Fingerprint] = field(default_factory=dict)
     doubtful: frozenset[int] = frozenset()
+    words: tuple[Sequence[frozenset[str]], Sequence[frozenset[str]]] = ((), ())
 
     def partner(self, one: Suggestion, fit: Fit, side: str) -> SuggestedPartner:
         """Return one fit of a suggestion as a report has it, with the tensor of `side` as the partner."""
@@ -120,7 +121,8 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
     formats = Transform(left_format=plan.suite.left_format, right_format=plan.suite.right_format)
     search = _Search(left, right, formats)
     search.paired = {(left.number(pair.left), right.number(pair.right)) for pair in plan.pairing.pairs}
-    for pair in paired_in_all_ways(plan).pairs:
+    leaves_out = plan.suite.options["pair_by"] or plan.suite.entries
+    for pair in in_all_ways(plan).pairing.pairs if leaves_out else ():
         search.propose(left.number(pair.left), right.number(pair.right))
     search.settle(watch)
     search.confirm()
@@ -137,6 +139,7 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
         copies=search.copies,
         free={number: left.looks[number].print for number in sorted(left.alone)},
         doubtful=search.doubtful,
+        words=(left.words, right.words),
     )
 
 

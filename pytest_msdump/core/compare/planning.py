@@ -186,7 +186,21 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
         if has_other_graph(run, right):
             runs[name] = _noted(run, [say(Message("golden_graph_differs"))])
     left, right, rules = _ruled(left, right, suite)
-    pairing = _paired(suite, left, right, rules, hooks)
+    more = added_entries(left, right, hooks)
+    pairing = pair_dumps(
+        left,
+        right,
+        entries=(*suite.entries, *more),
+        rules=rules if rules.given else None,
+        align=suite.align,
+        selection=_selected(suite.selection, left, right),
+        left_format=suite.left_format,
+        right_format=suite.right_format,
+        # Partners that were added leave the ways as they would be without these.
+        ways=suite.options["pair_by"] or (tuple(ports.rows("WAYS")) if more and not suite.entries else None),
+        exclude_types=suite.options["exclude_types"],
+        shape_of=logical_shape,
+    )
     policy = settled(suite.policy, KnownNames(lambda: (ref.key for dump in (left, right) for ref in dump.refs)))
     suite = suite if policy is suite.policy else replace(suite, policy=policy)
     check_known_drifts(policy, pairing.pairs)
@@ -212,28 +226,10 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
     return Plan(suite, left, right, pairing, rules, golden=runs.get("golden"), third=runs.get("third"), hooks=hooks)
 
 
-def _paired(suite: Suite, left: Dump, right: Dump, rules: FusionRules, hooks: Hooks) -> Pairing:
-    more = added_entries(left, right, hooks)
-    return pair_dumps(
-        left,
-        right,
-        entries=(*suite.entries, *more),
-        rules=rules if rules.given else None,
-        align=suite.align,
-        selection=_selected(suite.selection, left, right),
-        left_format=suite.left_format,
-        right_format=suite.right_format,
-        # Partners that were added leave the ways as they would be without these.
-        ways=suite.options["pair_by"] or (tuple(ports.rows("WAYS")) if more and not suite.entries else None),
-        exclude_types=suite.options["exclude_types"],
-        shape_of=logical_shape,
-    )
-
-
-def paired_in_all_ways(plan: Plan) -> Pairing:
-    """Return what pairs where no way of pairing is left out."""
-    suite = replace(plan.suite, options={**plan.suite.options, "pair_by": tuple(ports.rows("WAYS"))})
-    return _paired(suite, plan.left, plan.right, plan.rules, plan.hooks)
+def in_all_ways(planned: Plan) -> Plan:
+    """Return the plan of the same suite with no way of pairing left out."""
+    options = {**planned.suite.options, "pair_by": tuple(ports.rows("WAYS"))}
+    return plan(replace(planned.suite, options=options), hooks=planned.hooks)
 
 
 def _selected(selection: Selection, left: Dump, right: Dump) -> Selection:

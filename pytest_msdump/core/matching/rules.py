@@ -301,34 +301,26 @@ _NO_NAMESAKE = ("no_operator_of_that_name", "scope_")
 
 
 def next_entry(
-    pairing: Pairing,
-    left_dump: Dump,
-    *,
-    others: Iterable[Pair],
-    shape_of: Callable[[TensorRef], tuple[int, ...] | None],
+    pairing: Pairing, left_dump: Dump, *, others: Iterable[Pair], shape_of: Callable[[TensorRef], Sequence[int] | None]
 ) -> tuple[()] | tuple[str, str]:
     """Return the names of the next map entry: of a pair that a way left out would make, else of the nearest names."""
     lefts, rights = (
         [one for one in alone if one.why.code.startswith(_NO_NAMESAKE)]
         for alone in (pairing.unmatched_left, pairing.unmatched_right)
     )
-    open_refs = {id(one.ref) for one in (*lefts, *rights)}
+    open_keys = {(one.side, one.ref.key) for one in (*lefts, *rights)}
     free = {one.ref.key.address: one.ref for one in reversed(rights)}
+    near = ((one.ref, free[one.candidates[0]]) for one in lefts if one.candidates and one.candidates[0] in free)
     near = (
-        (one.ref, free[one.candidates[0]])
-        for one in lefts
-        if one.candidates
-        and one.candidates[0] in free
-        and one.ref.key.op.op_type not in PASSING_TYPES
-        and is_weight(one.ref.key.op) == is_weight(free[one.candidates[0]].key.op)
+        (left, right)
+        for left, right in near
+        if left.key.op.op_type not in PASSING_TYPES
+        and is_weight(left.key.op) == is_weight(right.key.op)
+        and len({prod(shape) for ref in (left, right) if (shape := shape_of(ref)) is not None}) < 2
     )
-
-    def may_pair(refs: tuple[TensorRef, TensorRef]) -> bool:
-        shapes = [shape for ref in refs if (shape := shape_of(ref)) is not None]
-        return len({prod(shape) for shape in shapes}) < 2
-
-    left_out = ((pair.left, pair.right) for pair in others if open_refs.issuperset({id(pair.left), id(pair.right)}))
-    pair = next(chain(left_out, filter(may_pair, near)), None)
+    left_out = ((pair.left, pair.right) for pair in others
+                if open_keys.issuperset({("left", pair.left.key), ("right", pair.right.key)}))  # fmt: skip
+    pair = next(chain(left_out, near), None)
     if pair is None:
         return ()
     left, right = (
