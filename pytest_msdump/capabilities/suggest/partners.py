@@ -75,8 +75,8 @@ class Suggestion:
 class Suggested:
     """Suggestions for the right tensors without a partner; numbers are places in `left` and `right`.
 
-    `words` are what their names say, `copies` hold the values of another one that has a partner, `free` are fingerprints of left tensors without one, and
-    `doubtful` are the right tensors that a suite must not leave out unseen.
+    `words` are what their names say. `copies` hold the values of another one that has a partner, `free` are
+    fingerprints of left tensors without one, `doubtful` the right tensors that a suite must not leave out unseen.
     """
 
     left: tuple[TensorRef, ...]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import chain
-from math import prod
 
 from pytest_msdump.core import ports
 from pytest_msdump.core.errors import nearest
-from pytest_msdump.core.facts.operators import PASSING_TYPES, QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
-from pytest_msdump.core.matching.kinds import is_weight
+from pytest_msdump.core.facts.operators import QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
 from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.dump import Dump, Operator, OperatorGraph, OriginOutput
 from pytest_msdump.core.model.report import NetworkOperator
-from pytest_msdump.core.model.tensor import Pair, Pairing, TensorRef
+from pytest_msdump.core.model.tensor import Pair, Pairing
 from pytest_msdump.core.text import Message, say
 
 
@@ -300,27 +297,12 @@ def _listed(needed: Sequence[frozenset[str]]) -> str:
 _NO_NAMESAKE = ("no_operator_of_that_name", "scope_")
 
 
-def next_entry(
-    pairing: Pairing, left_dump: Dump, *, others: Iterable[Pair], shape_of: Callable[[TensorRef], Sequence[int] | None]
-) -> tuple[()] | tuple[str, str]:
-    """Return the names of the next map entry: of a pair that a way left out would make, else of the nearest names."""
-    lefts, rights = (
-        [one for one in alone if one.why.code.startswith(_NO_NAMESAKE)]
-        for alone in (pairing.unmatched_left, pairing.unmatched_right)
-    )
-    open_keys = {(one.side, one.ref.key) for one in (*lefts, *rights)}
-    free = {one.ref.key.address: one.ref for one in reversed(rights)}
-    near = ((one.ref, free[one.candidates[0]]) for one in lefts if one.candidates and one.candidates[0] in free)
-    near = (
-        (left, right)
-        for left, right in near
-        if left.key.op.op_type not in PASSING_TYPES
-        and is_weight(left.key.op) == is_weight(right.key.op)
-        and len({prod(shape) for ref in (left, right) if (shape := shape_of(ref)) is not None}) < 2
-    )
-    left_out = ((pair.left, pair.right) for pair in others
-                if open_keys.issuperset({("left", pair.left.key), ("right", pair.right.key)}))  # fmt: skip
-    pair = next(chain(left_out, near), None)
+def next_entry(pairing: Pairing, left_dump: Dump, others: Iterable[Pair]) -> tuple[()] | tuple[str, str]:
+    """Return the names of the next map entry: of the first pair that a way of pairing makes which was left out."""
+    alone = (*pairing.unmatched_left, *pairing.unmatched_right)
+    own = {(one.side, one.ref.key): one.ref for one in alone if one.why.code.startswith(_NO_NAMESAKE)}
+    keys = ((("left", one.left.key), ("right", one.right.key)) for one in others)
+    pair = next(((own[left], own[right]) for left, right in keys if left in own and right in own), None)
     if pair is None:
         return ()
     left, right = (

@@ -9,7 +9,6 @@ from pytest_msdump.core import ports
 from pytest_msdump.core.compare.additions import with_added_report
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.compare.comparing import comparer_of, roots_of
-from pytest_msdump.core.compare.opening import logical_shape
 from pytest_msdump.core.compare.planning import Plan, in_all_ways
 from pytest_msdump.core.matching.rules import combined, network_of, next_entry, selected_nothing
 from pytest_msdump.core.model.record import Record, record_of
@@ -100,5 +99,5 @@ def _assembled(plan: Plan, records: Iterable[Record], replay: ReplayShare | None
     if not lacks_entries(report):
         return report
     others = in_all_ways(plan).pairing.pairs if plan.suite.options["pair_by"] or plan.suite.entries else ()
-    found = next_entry(plan.pairing, plan.left, others=others, shape_of=logical_shape)
+    found = next_entry(plan.pairing, plan.left, others)
     return replace(report, coverage=replace(report.coverage, next_entry=found))
