@@ -24,7 +24,7 @@ from typing import Any
 from truth import Truth, operator_of, read_truth, spelled
 
 from pytest_msdump.capabilities.record.writer import sketch_dump
-from pytest_msdump.capabilities.suggest.suggest_partners import suggest_partners
+from pytest_msdump.capabilities.suggest.partners import suggest_partners
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.errors import MsdumpError

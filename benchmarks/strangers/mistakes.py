@@ -78,7 +78,8 @@ def _no_block(model: nn.Module, draw: Random) -> None:
 def _extra_block(model: nn.Module, draw: Random) -> None:
     """One of several equal blocks is there twice."""
     blocks, number = _one(list(_removable(model)), draw)
-    blocks.insert(number, added(copy.deepcopy(blocks[number])))
+    # The copy is given what the block gave out: the first of both has the values of the reference.
+    blocks.insert(number + 1, added(copy.deepcopy(blocks[number])))
 
 
 MISTAKES: dict[str, Callable[[nn.Module, Random], Any]] = {

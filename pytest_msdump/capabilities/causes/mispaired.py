@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from math import inf, prod, sqrt
 from typing import Any, TypeAlias
 
-from pytest_msdump.capabilities.suggest.choose_partners import fit_text
 from pytest_msdump.capabilities.suggest.fingerprint import (
     USUAL_AXES,
     Alignment,
     Sample,
     best_alignment,
     fingerprint,
+    fit_text,
     sample,
     sampled_distance,
     shape_word,

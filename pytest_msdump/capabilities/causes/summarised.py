@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_msdump.capabilities.causes.roles import reason_of, region_text, step_text
-from pytest_msdump.capabilities.suggest.choose_partners import fit_text
+from pytest_msdump.capabilities.suggest.fingerprint import fit_text
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.model.describe import number
 from pytest_msdump.core.model.record import Check, Record

@@ -15,11 +15,8 @@ import numpy.typing as npt
 from pytest_msdump.capabilities.replay.forcing import GRADIENTS, ForcedPlace, Forcing
 from pytest_msdump.capabilities.replay.reference_model import Reference
 from pytest_msdump.capabilities.replay.torch_forcing import run_as_it_is
-from pytest_msdump.capabilities.suggest.choose_partners import Fit, Suggestion
-from pytest_msdump.capabilities.suggest.confirm_partners import words_of
 from pytest_msdump.capabilities.suggest.fingerprint import Alignment, best_alignment, distances, fingerprint
-from pytest_msdump.capabilities.suggest.structure import name_agreement, tokens_of
-from pytest_msdump.capabilities.suggest.suggest_partners import Suggested, suggest_partners, with_suggestions
+from pytest_msdump.capabilities.suggest.partners import Fit, Suggested, Suggestion, suggest_partners, with_suggestions
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.compare.user_code import Watch, unwatched
@@ -116,8 +113,8 @@ class _ReplaySearch(Forcing):
         if suggestion.is_clear:
             fit = suggestion.fits[0]
             self._taken.add(fit.left)
-            transform = self._offline.alignments[fit.left, number].transform
-            pair = Pair(self._offline.left[fit.left], self._offline.right[number], "mapped", transform=transform)
+            refs = self._offline.left[fit.left], self._offline.right[number]
+            pair = Pair(*refs, "mapped", transform=fit.how.transform)
             self.add(place, pair)
 
     def _best(self, number: int, own: npt.NDArray[Any]) -> Suggestion | None:
@@ -165,14 +162,12 @@ class _ReplaySearch(Forcing):
         return found
 
     def _shared(self, one: int, number: int) -> int:
-        left, right = self._offline.left[one].key.op, self._offline.right[number].key.op
-        return len(words_of(left.label) & words_of(right.label))
+        return len(self._offline.words[0][one] & self._offline.words[1][number])
 
     def _likeness(self, one: int, number: int) -> tuple[bool, int, int]:
-        left, right = self._offline.left[one].key.op, self._offline.right[number].key.op
-        alike = name_agreement(tokens_of(left.label), tokens_of(right.label))
         # What another one has by structure is rather that one's.
-        return one not in self._clear.values(), alike + self._is_of_its_kind(one, number), -one
+        alike = self._shared(one, number) + self._is_of_its_kind(one, number)
+        return one not in self._clear.values(), alike, -one
 
     def _is_of_its_kind(self, one: int, number: int) -> bool:
         kind = kind_of(self._offline.right[number].key.op.op_type)
@@ -188,10 +183,7 @@ class _ReplaySearch(Forcing):
     def _suggestion(
         self, number: int, lefts: Iterable[int], tried: dict[int, Alignment], is_clear: bool = True
     ) -> Suggestion:
-        fits = sorted(
-            (Fit(one, number, tried[one].apart, tried[one].is_close) for one in lefts), key=lambda fit: fit.distance
-        )
-        self._offline.alignments.update({(fit.left, number): tried[fit.left] for fit in fits})
+        fits = sorted((Fit(one, number, tried[one]) for one in lefts), key=lambda fit: _apart(fit.how))
         return Suggestion(number, tuple(fits), "replay", is_clear)
 
 

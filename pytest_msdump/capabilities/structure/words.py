@@ -166,6 +166,13 @@ def read_names(names: Sequence[str]) -> Naming:
     return Naming([*named], order)
 
 
+def words_in_names(names: Sequence[str]) -> Sequence[frozenset[str]]:
+    """Return what each of one side's names says of its module, without numbers and in no order."""
+    found = read_names(names).names or [Named(())] * len(names)
+    no_words = _OPERATORS | {""}
+    return [frozenset(word for word in (*one.words, one.role) if isinstance(word, str)) - no_words for one in found]
+
+
 def _has(words: Sequence[str], part: tuple[str, ...]) -> bool:
     return any(tuple(words[start : start + len(part)]) == part for start in range(len(words)))
 

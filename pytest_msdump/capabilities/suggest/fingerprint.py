@@ -17,6 +17,7 @@ from pytest_msdump.core.dtypes import coarser
 from pytest_msdump.core.dtypes.decode import to_double
 from pytest_msdump.core.errors import MsdumpError, TensorShapeError
 from pytest_msdump.core.model.tensor import Pair, TensorRef, TensorView, Transform
+from pytest_msdump.core.text import ENGLISH, Phrases
 
 Array = npt.NDArray[Any]
 
@@ -49,6 +50,12 @@ class Fingerprint:
         # A value may appear twice, as itself and as the edge of its bin.
         steps = np.diff(quantiles) > 2.0 / _BINS * (quantiles[-1] - quantiles[0])
         return self.finite >= _FEWEST_ELEMENTS and 1 + int(np.count_nonzero(steps)) >= _FEWEST_QUANTILES
+
+    @property
+    def spread(self) -> float:
+        """Which share of the norm is not that of the mean: little where all values are nearly the same."""
+        mean = self.values[0] / self.scale if self.scale else 0.0
+        return math.sqrt(max(0.0, 1.0 - mean * mean))
 
 
 def fingerprint(view: TensorView) -> Fingerprint:
@@ -221,10 +228,26 @@ def best_alignment(
 
 
 def shape_word(transform: Transform) -> str:
-    """Return what is done to a shape, as `causes.reasons.fit_text` takes it."""
+    """Return what is done to a shape, as `fit_text` takes it."""
     if transform.transpose is not None:
         return "transposed"
     return "reshaped" if transform.reshape else "same"
+
+
+def fit_text(apart: float, shape: str, by: str = "", say: Phrases = ENGLISH) -> str:
+    """Return what speaks for a pair of tensors.
+
+    `apart` is how far their values are apart, over the norm of the right; `shape` is ``"same"``, ``"transposed"`` or
+    ``"reshaped"``; `by` says what speaks for it if not that values agree: ``"nearest"``, ``"structure"``, ``"replay"``,
+    ``"against"`` or ``"statistics"``.
+
+    >>> fit_text(2.1e-8, "transposed")
+    'values agree to 2e-08, axes of the right in another order'
+    """
+    shape = say(f"shape_{shape}")
+    if by:
+        return say(f"fits_by_{by}", shape=shape, apart=f"{apart:.2g}")
+    return say("fits_equal", shape=shape) if apart == 0 else say("fits", shape=shape, apart=f"{apart:.0e}")
 
 
 def _apart(pair: Pair, left: TensorView, right: TensorView) -> tuple[float, bool] | None:

@@ -2,8 +2,6 @@
 
 NEEDS = ("structure",)
 
-STAGES = {"next_entry": "pytest_msdump.capabilities.suggest.steps:entry_by_structure"}
-
 COMMANDS = {
     "init": ("pytest_msdump.capabilities.suggest.init", "write a first suite file for two dumps"),
     "match": ("pytest_msdump.capabilities.suggest.match", "show which tensors pair, and why others do not", "compare"),

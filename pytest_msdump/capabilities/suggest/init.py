@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.capabilities.suggest.suggest_partners import suggest_partners
+from pytest_msdump.capabilities.suggest.partners import suggest_partners
 from pytest_msdump.capabilities.suggest.suggested_suite import SuggestedSuite, found_text, new_file, write_lines
 from pytest_msdump.cli.compare import add_suite_arguments, suite_of
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines, terminal_width

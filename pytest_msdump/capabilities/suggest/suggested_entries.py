@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from pytest_msdump.capabilities.suggest.choose_partners import Fit, Suggestion, fit_text
-from pytest_msdump.capabilities.suggest.suggest_partners import Suggested
+from pytest_msdump.capabilities.suggest.fingerprint import fit_text
+from pytest_msdump.capabilities.suggest.partners import Fit, Suggested, Suggestion
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.matching.leaving import modules_of
@@ -100,7 +100,7 @@ class SuggestedEntries:
         return fit_text(partner.apart or 0.0, partner.shape, partner.by, self._say)
 
     def _entry(self, fit: Fit) -> dict[str, Any]:
-        transform = self._found.alignments[fit.left, fit.right].transform
+        transform = fit.how.transform
         refs = (self._found.left[fit.left], self._found.right[fit.right])
         of_every_call = tuple(ref.key.typed_address for ref in refs) in self._every_call
         entry: dict[str, Any] = {

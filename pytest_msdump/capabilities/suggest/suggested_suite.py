@@ -10,7 +10,7 @@ from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.capabilities.suggest.suggest_partners import Suggested, suggest_partners
+from pytest_msdump.capabilities.suggest.partners import Suggested, suggest_partners
 from pytest_msdump.capabilities.suggest.suggested_entries import EntryLines, NewEntry, SuggestedEntries, in_templates
 from pytest_msdump.cli.output import phrases, print_lines, terminal_width
 from pytest_msdump.core.compare.assemble import coverage_of

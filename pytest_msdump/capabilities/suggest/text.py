@@ -32,6 +32,5 @@ suggested_unread | not looked at | 未查看
 ambiguous_against | ambiguous: {name}: values are those of another tensor than names or order say; has the port mixed them up? Then take the entry whose names are right, which fails until the port is mended | 无法确定：{name}：数值与名称或次序所指的张量不符；移植模型是否将两者弄混？若是，请采用名称正确的条目，移植模型修正之前它不会通过
 ambiguous_one | ambiguous: {name} may be this one | 无法确定：{name} 可能是以下这一个
 ambiguous_among | ambiguous: {name} may be any of these {n} | 无法确定：{name} 可能是以下 {n} 个之一
-fits_by_name | names agree, {shape}; values differ by {apart} of their norm | 名称相符，{shape}；相对欧氏距离 {apart}
 """
 )

@@ -236,6 +236,12 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
     return Plan(suite, left, right, pairing, rules, golden=runs.get("golden"), third=runs.get("third"), hooks=hooks)
 
 
+def in_all_ways(planned: Plan) -> Plan:
+    """Return the plan of the same suite with no way of pairing left out."""
+    options = {**planned.suite.options, "pair_by": tuple(ports.rows("WAYS"))}
+    return plan(replace(planned.suite, options=options), hooks=planned.hooks)
+
+
 def _selected(selection: Selection, left: Dump, right: Dump) -> Selection:
     """Replace what a capability knows to be the name of several operators, by its prefix, such as ``line:``."""
     for prefix, target in ports.rows("SELECTORS").items():

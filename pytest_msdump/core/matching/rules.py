@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 from pytest_msdump.core import ports
 from pytest_msdump.core.errors import nearest
-from pytest_msdump.core.facts.operators import PASSING_TYPES, QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
-from pytest_msdump.core.matching.kinds import is_weight
+from pytest_msdump.core.facts.operators import QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
 from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.dump import Dump, Operator, OperatorGraph, OriginOutput
 from pytest_msdump.core.model.report import NetworkOperator
-from pytest_msdump.core.model.tensor import Pairing
+from pytest_msdump.core.model.tensor import Pair, Pairing
 from pytest_msdump.core.text import Message, say
 
 
@@ -295,23 +294,12 @@ def _listed(needed: Sequence[frozenset[str]]) -> str:
 _NO_NAMESAKE = ("no_operator_of_that_name", "scope_")
 
 
-def next_entry(pairing: Pairing, left_dump: Dump) -> tuple[()] | tuple[str, str]:
-    """Return the names of the next map entry: of the pair that structure speaks for most, else of the nearest names."""
-    lefts, rights = (
-        [one for one in alone if one.why.code.startswith(_NO_NAMESAKE)]
-        for alone in (pairing.unmatched_left, pairing.unmatched_right)
-    )
-    free = {one.ref.key.address: one.ref for one in reversed(rights)}
-    near = (
-        (one.ref, free[one.candidates[0]])
-        for one in lefts
-        if one.candidates
-        and one.candidates[0] in free
-        and one.ref.key.op.op_type not in PASSING_TYPES
-        and is_weight(one.ref.key.op) == is_weight(free[one.candidates[0]].key.op)
-    )
-    refs = ([one.ref for one in lefts], [one.ref for one in rights])
-    pair = next(filter(None, (suggest(*refs) for suggest in ports.bound("next_entry"))), None) or next(near, None)
+def next_entry(pairing: Pairing, left_dump: Dump, others: Iterable[Pair]) -> tuple[()] | tuple[str, str]:
+    """Return the names of the next map entry: of the first pair that a way of pairing makes which was left out."""
+    alone = (*pairing.unmatched_left, *pairing.unmatched_right)
+    own = {(one.side, one.ref.key): one.ref for one in alone if one.why.code.startswith(_NO_NAMESAKE)}
+    keys = ((("left", one.left.key), ("right", one.right.key)) for one in others)
+    pair = next(((own[left], own[right]) for left, right in keys if left in own and right in own), None)
     if pair is None:
         return ()
     left, right = (

@@ -9,7 +9,7 @@ from pytest_msdump.core import ports
 from pytest_msdump.core.compare.additions import with_added_report
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.compare.comparing import comparer_of, roots_of
-from pytest_msdump.core.compare.planning import Plan
+from pytest_msdump.core.compare.planning import Plan, in_all_ways
 from pytest_msdump.core.matching.rules import combined, network_of, next_entry, selected_nothing
 from pytest_msdump.core.model.record import Record, record_of
 from pytest_msdump.core.model.report import ReplayShare, Report
@@ -98,5 +98,6 @@ def _assembled(plan: Plan, records: Iterable[Record], replay: ReplayShare | None
     report = replace(report, coverage=replace(report.coverage, replay=replay))
     if not lacks_entries(report):
         return report
-    found = next_entry(plan.pairing, plan.left)
+    others = in_all_ways(plan).pairing.pairs if plan.suite.options["pair_by"] or plan.suite.entries else ()
+    found = next_entry(plan.pairing, plan.left, others)
     return replace(report, coverage=replace(report.coverage, next_entry=found))

@@ -148,11 +148,10 @@ do_map_instead | if a pair is wrong, msdump.toml needs: | 若配对有误，应�
 in_place_of | in place of {entry} | 取代 {entry}
 fits | values agree to {apart}, {shape} | 数值相差 {apart}，{shape}
 fits_equal | values are equal, {shape} | 数值相等，{shape}
-fits_by_place | in the same place between known pairs, {shape}; values differ by {apart} of their norm | 在已知配对之间位于同一位置，{shape}；相对欧氏距离 {apart}
 fits_by_against | names or order say so, {shape}; values differ by {apart} of their norm | 名称或执行顺序如此表明，{shape}；相对欧氏距离 {apart}
 fits_by_structure | the same step of both runs, {shape}; values differ by {apart} of their norm | 两次运行中的同一步，{shape}；相对欧氏距离 {apart}
-decided_names | other tensors have the same values: names decide | 另有张量的值与之相同：由名称决定
-decided_order | other tensors have the same values: the execution order decides | 另有张量的值与之相同：由执行顺序决定
+fits_by_nearest | by far the nearest to each other of all that have this size, {shape}; values differ by {apart} of their norm | 在同样大小的张量中彼此最接近且远近于其他，{shape}；相对欧氏距离 {apart}
+fits_by_statistics | type, shape, end of the name and all statistics agree | 类型、形状、名称末段及全部统计量均相符
 shape_same | same shape | 形状相同
 shape_transposed | axes of the right in another order | 右侧轴序不同
 shape_reshaped | other shape | 形状不同

@@ -74,10 +74,8 @@ function foundBy() {
 function fitText(one) {
   if (one.shape === undefined) return one.why || "";
   const shape = t(`shape_${one.shape}`);
-  const by = one.by === "names alone" ? "name" : one.by;
-  if (["name", "structure", "replay", "place", "against"].includes(by)) return t(`fits_by_${by}`, { shape, apart: figure(one.apart, 2) });
-  const text = one.apart === 0 ? t("fits_equal", { shape }) : t("fits", { shape, apart: one.apart.toExponential(0) });
-  return one.by ? [text, t(`decided_${one.by}`)].join(t("between_clauses")) : text;
+  if (one.by) return t(`fits_by_${one.by}`, { shape, apart: figure(one.apart, 2) });
+  return one.apart === 0 ? t("fits_equal", { shape }) : t("fits", { shape, apart: one.apart.toExponential(0) });
 }
 
 function suspiciousText(row) {

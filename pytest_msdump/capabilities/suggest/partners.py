@@ -1,0 +1,433 @@
+"""Suggestions for tensors without a partner: structure proposes, values confirm, and settle what is left open.
+
+Structure is the way of pairing of that name. What it leaves open is settled where one left quantity alone has the
+values of a right one, and that one alone has its; or, behind a mistake, where two are by far the nearest to each other.
+Neither kind nor names nor order may contradict. Tensors that hold the same values are one quantity.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate, chain
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.capabilities.suggest.fingerprint import (
+    Alignment,
+    Fingerprint,
+    Sample,
+    best_alignment,
+    distances,
+    fit_text,
+    shape_word,
+)
+from pytest_msdump.capabilities.suggest.sides import Quantity, SuggestedSide, Unread
+from pytest_msdump.core.compare.planning import Plan, in_all_ways
+from pytest_msdump.core.compare.user_code import Watch, unwatched
+from pytest_msdump.core.facts.operators import PASSING_TYPES
+from pytest_msdump.core.matching.kinds import kind_of
+from pytest_msdump.core.model.report import Report, SuggestedPartner
+from pytest_msdump.core.model.tensor import TensorRef, Transform, mangle
+
+# Fingerprints further apart than this are of different tensors; so many are compared element by element with each one.
+_ALIKE, _MOST_TRIED = 0.1, 6
+# Two tensors agree if they differ by less of how much their values vary.
+_AGREES = 5e-3
+# Behind a mistake nothing agrees, but a partner is this much nearer than anything else; and how near it is at least.
+_NEARER, _NEAR_ENOUGH = 0.25, 0.5
+# A convolution takes in a normalisation behind it.
+_FOLDED = {"weighted", "norm"}
+# To which share statistics of tensors that were not saved have to agree.
+_SAME_STATISTIC = 1e-3
+# Larger tables of distances are not made.
+_MOST_CELLS = 20_000_000
+# Siblings that a port may have mixed up are near each other.
+_REACH = 24
+# Both sides ran in one order if so many of the pairs follow each other.
+_MOSTLY, _FEWEST = 2 / 3, 3
+
+
+class Fit(NamedTuple):
+    """A left and a right tensor, by number, that may be partners, and how one is brought to the other."""
+
+    left: int
+    right: int
+    how: Alignment
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """The clear partner of one right tensor, or all that may be it; `how` says what speaks for it."""
+
+    right: int
+    fits: tuple[Fit, ...]
+    how: str
+    is_clear: bool = True
+
+
+@dataclass(frozen=True)
+class Suggested:
+    """Suggestions for the right tensors without a partner; numbers are places in `left` and `right`.
+
+    `words` are what their names say. `copies` hold the values of another one that has a partner, `free` are
+    fingerprints of left tensors without one, `doubtful` the right tensors that a suite must not leave out unseen.
+    """
+
+    left: tuple[TensorRef, ...]
+    right: tuple[TensorRef, ...]
+    suggestions: tuple[Suggestion, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    alone: tuple[int, ...] = ()
+    copies: frozenset[int] = frozenset()
+    free: Mapping[int, Fingerprint] = field(default_factory=dict)
+    doubtful: frozenset[int] = frozenset()
+    words: tuple[Sequence[frozenset[str]], Sequence[frozenset[str]]] = ((), ())
+
+    def partner(self, one: Suggestion, fit: Fit, side: str) -> SuggestedPartner:
+        """Return one fit of a suggestion as a report has it, with the tensor of `side` as the partner."""
+        by = "" if one.how == "values" or (one.how == "against" and fit.how.is_close) else one.how
+        apart, shape = fit.how.apart, shape_word(fit.how.transform)
+        ref = self.left[fit.left] if side == "left" else self.right[fit.right]
+        confidence = "clear" if one.is_clear else "ambiguous"
+        return SuggestedPartner(ref.key.address, confidence, fit_text(apart, shape, by), apart, shape, by)
+
+
+def with_suggestions(report: Report, found: Suggested) -> Report:
+    """Return the report with `suggestions` in its unmatched tensors; verdicts stay."""
+    partners: defaultdict[tuple[str, str], list[SuggestedPartner]] = defaultdict(list)
+    for one in found.suggestions:
+        for fit in one.fits:
+            for side, other in (("right", "left"), ("left", "right")):
+                ref = found.left[fit.left] if side == "left" else found.right[fit.right]
+                partners[side, ref.key.address].append(found.partner(one, fit, other))
+    unmatched = [
+        replace(entry, suggestions=tuple(partners.get((entry.side, entry.tensor.address), ())))
+        for entry in report.unmatched
+    ]
+    return replace(report, unmatched=tuple(unmatched))
+
+
+def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
+    """Suggest partners for the tensors that `plan` leaves unpaired and that no map entry names."""
+    named = {(side, mangle(getattr(entry, side))) for entry in plan.suite.entries for side in ("left", "right")}
+    left = SuggestedSide("left", plan.left, plan.pairing, named, watch)
+    right = SuggestedSide("right", plan.right, plan.pairing, named, watch)
+    formats = Transform(left_format=plan.suite.left_format, right_format=plan.suite.right_format)
+    search = _Search(left, right, formats)
+    search.paired = {(left.number(pair.left), right.number(pair.right)) for pair in plan.pairing.pairs}
+    leaves_out = plan.suite.options["pair_by"] or plan.suite.entries
+    for pair in in_all_ways(plan).pairing.pairs if leaves_out else ():
+        search.propose(left.number(pair.left), right.number(pair.right))
+    search.settle(watch)
+    search.confirm()
+    search.settle_by_statistics()
+    unread = [
+        one for side in (left, right) for number, one in side.unread.items() if number not in search.unseen[side.name]
+    ]
+    return Suggested(
+        tuple(left.refs),
+        tuple(right.refs),
+        tuple(search.found[number] for number in sorted(search.found)),
+        tuple(unread),
+        alone=tuple(sorted(right.alone | search.unseen["right"])),
+        copies=search.copies,
+        free={number: left.looks[number].print for number in sorted(left.alone)},
+        doubtful=search.doubtful,
+        words=(left.words, right.words),
+    )
+
+
+# One of each side.
+_Quantities = tuple[Quantity, Quantity]
+
+
+def _distances(ours: Sequence[Sample], theirs: Sequence[Sample]) -> npt.NDArray[np.float64]:
+    """Return how far apart each two samples are, over the larger norm."""
+    units = [np.stack([np.zeros(one.values.size) if one.unit is None else one.unit for one in side])
+             for side in (ours, theirs)]  # fmt: skip
+    logs = [np.array([one.log_norm for one in side]) for side in (ours, theirs)]
+    ratio = np.exp(-np.abs(logs[0][:, None] - logs[1]))
+    cosine = (units[0].conj() @ units[1].T).real
+    found: npt.NDArray[np.float64] = np.sqrt(np.maximum(0.0, 1.0 + ratio * ratio - 2.0 * ratio * cosine))
+    # Not all of their values are finite.
+    found[[one.unit is None for one in ours]] = np.inf
+    found[:, [one.unit is None for one in theirs]] = np.inf
+    return found
+
+
+def _stand_out(apart: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Return which of these distances are by far the least of their row and of their column."""
+    found = apart <= _NEAR_ENOUGH
+    for axis in (0, 1):
+        if apart.shape[axis] > 1:
+            least, second = np.partition(apart, 1, axis=axis).take([0, 1], axis=axis).swapaxes(0, axis)
+            least, second = np.expand_dims(least, axis), np.expand_dims(second, axis)
+            found &= (apart == least) & (least <= _NEARER * second)
+    return found
+
+
+def _are_one_row(ours: npt.NDArray[np.float64], theirs: npt.NDArray[np.float64]) -> bool:
+    """Whether all statistics agree: the norm by itself, the others by the largest of all values."""
+    largest = np.abs(theirs[:3]).max()
+    scale = np.array([largest, largest, largest, theirs[3]])
+    return bool(largest > 0 and (np.abs(ours - theirs) <= _SAME_STATISTIC * scale).all())
+
+
+def _longest_rise(numbers: Sequence[int]) -> int:
+    ends: list[int] = []
+    for number in numbers:
+        place = bisect_left(ends, number)
+        ends[place : place + 1] = [number]
+    return len(ends)
+
+
+class _Search:
+    """What is suggested, by right tensor; each pair is aligned once."""
+
+    def __init__(self, left: SuggestedSide, right: SuggestedSide, formats: Transform) -> None:
+        self._left, self._right, self._formats = left, right, formats
+        self.paired: set[tuple[int, int]] = set()
+        self.found: dict[int, Suggestion] = {}
+        self.unseen: dict[str, set[int]] = {"left": set(), "right": set()}
+        self._aligned: dict[tuple[int, int], Alignment | None] = {}
+
+    def propose(self, one: int, other: int) -> None:
+        """Take a pair that structure has made, of tensors that can be looked at and have no partner."""
+        if one in self._left.alone and other in self._right.alone and (fit := self._fit(one, other)) is not None:
+            self.found[other] = Suggestion(other, (fit,), "structure")
+
+    def _fit(self, one: int, other: int) -> Fit | None:
+        if (one, other) not in self._aligned:
+            refs = self._left.refs[one], self._right.refs[other]
+            self._aligned[one, other] = best_alignment(*refs, self._formats)
+        found = self._aligned[one, other]
+        return None if found is None else Fit(one, other, found)
+
+    def _agrees(self, fit: Fit) -> bool:
+        return fit.how.is_close and fit.how.apart <= _AGREES * self._right.looks[fit.right].print.spread
+
+    # -- Values
+
+    def settle(self, watch: Watch) -> None:
+        """Pair the quantities of which each has the values of the other alone."""
+        partners = self.paired | {(one.fits[0].left, number) for number, one in self.found.items()}
+        taken = {one for one, _ in partners}, {other for _, other in partners}
+        pairs: list[_Quantities] = []
+        rights = [theirs for theirs in self._right.quantities if taken[1].isdisjoint(theirs)]
+        for theirs in watch(rights, "right tensors tried"):
+            lefts = self._alike("left", theirs)
+            if len(lefts) == 1 and taken[0].isdisjoint(lefts[0]) and self._alike("right", lefts[0]) == [theirs]:
+                pairs.append((lefts[0], theirs))
+        anchors = partners.union(*({*zip(ours, theirs, strict=False)} for ours, theirs in pairs))
+        fits: list[Fit] = []
+        for how, some in (("values", pairs), ("nearest", [*self._nearest(anchors)])):
+            new = [fit for ours, theirs in some for fit in self._members(ours, theirs)]
+            self.found |= {fit.right: Suggestion(fit.right, (fit,), how) for fit in new}
+            fits += new
+        for fit, named in self._mixed_up(fits):
+            rival = None if named is None else self._fit(named, fit.right)
+            self.found[fit.right] = Suggestion(fit.right, (*filter(None, [rival]), fit), "against", is_clear=False)
+
+    def settle_by_statistics(self) -> None:
+        """Pair tensors of which only statistics were saved, where no other one has these on either side."""
+        for what, rights in self._right.rows.items():
+            lefts = self._left.rows.get(what, [])
+            alike = [(one, other) for one, ours in lefts for other, theirs in rights if _are_one_row(ours, theirs)]
+            times = [Counter(pair[side] for pair in alike) for side in range(2)]
+            for one, other in alike:
+                if times[0][one] == times[1][other] == 1 and one in self._left.unread and other in self._right.unread:
+                    how = Alignment(self._formats, 0.0, is_close=True)
+                    self.found[other] = Suggestion(other, (Fit(one, other, how),), "statistics")
+                    self.unseen["left"].add(one)
+                    self.unseen["right"].add(other)
+
+    def _alike(self, side: str, members: Sequence[int]) -> list[Quantity]:
+        """Return the quantities of a side that have the values of one of the other side."""
+        own, other = (self._left, self._right) if side == "left" else (self._right, self._left)
+        look = other.looks[members[0]].print
+        groups = own.distinctive.get(other.sort_of(members[0]), []) if look.is_distinctive else []
+        apart = distances(look, [own.looks[group[0]].print for group in groups])
+        near = sorted((float(far), group) for far, group in zip(apart, groups, strict=True) if far <= _ALIKE)
+        agreeing = []
+        for _, group in near[:_MOST_TRIED]:
+            fit = self._fit(*((group[0], members[0]) if side == "left" else (members[0], group[0])))
+            if fit is not None and self._agrees(fit):
+                agreeing.append((group, fit.how.transform.transpose))
+        # The same with axes in another order has the values as well, and is another tensor.
+        in_order = [group for group, axes in agreeing if axes is None]
+        return in_order or [group for group, _ in agreeing]
+
+    def _nearest(self, anchors: set[tuple[int, int]]) -> Iterator[_Quantities]:
+        """Yield the quantities without a partner that are by far nearest to each other, and in the order of others."""
+        taken = {one for one, _ in anchors}, {other for _, other in anchors}
+        is_in_order = self._order_of(anchors)
+        for sort, lefts in self._left.distinctive.items():
+            rights = self._right.distinctive.get(sort, [])
+            # Of a run in which nothing agrees, nothing is behind a mistake; and by far nearer than what?
+            is_alone = not anchors and 1 in (len(lefts), len(rights))
+            if is_alone or not 0 < len(lefts) * len(rights) <= _MOST_CELLS:
+                continue
+            apart = _distances([self._left.looks[one[0]].sample for one in lefts],
+                               [self._right.looks[one[0]].sample for one in rights])  # fmt: skip
+            for one, other in zip(*np.nonzero(_stand_out(apart)), strict=True):
+                ours, theirs = lefts[one], rights[other]
+                is_open = taken[0].isdisjoint(ours) and taken[1].isdisjoint(theirs)
+                if is_open and is_in_order(ours[0], theirs[0]) and self._are_called_alike(ours, theirs, lefts, rights):
+                    yield ours, theirs
+
+    def _order_of(self, pairs: Iterable[tuple[int, int]]) -> Callable[[int, int], bool]:
+        """Return whether two tensors stand between the same pairs, as far as it is known in which order they ran."""
+        known = sorted(pair for pair in pairs if self._have_places(*pair))
+        before = [-1, *accumulate((other for _, other in known), max)]
+        behind = [len(self._right.refs), *accumulate((other for _, other in reversed(known)), min)][::-1]
+
+        def is_in_order(one: int, other: int) -> bool:
+            at = bisect_left(known, (one, other))
+            return not self._have_places(one, other) or before[at] < other < behind[at]
+
+        return is_in_order
+
+    def _have_places(self, one: int, other: int) -> bool:
+        return self._left.refs[one].place is not None and self._right.refs[other].place is not None
+
+    def _are_called_alike(
+        self, ours: Quantity, theirs: Quantity, lefts: Iterable[Quantity], rights: Iterable[Quantity]
+    ) -> bool:
+        """Whether no other quantity of the sort has more words in common with one of two."""
+        shared = max(self._shared(one, other) for one in ours for other in theirs)
+        of_right = (self._shared(one, other) for one in ours for group in rights for other in group)
+        of_left = (self._shared(one, other) for group in lefts for one in group for other in theirs)
+        return all(words <= shared for words in chain(of_right, of_left))
+
+    def _members(self, ours: Sequence[int], theirs: Sequence[int]) -> Iterator[Fit]:
+        """Yield which tensors of two quantities are partners: those most alike, and others of the same words."""
+        ranked = sorted(
+            ((self._likeness(one, other), -one, -other) for one in ours for other in theirs
+             if one in self._left.alone and other in self._right.alone and self._may_be_one(one, other)), reverse=True
+        )  # fmt: skip
+        taken: set[tuple[str, int]] = set()
+        for (shared, *_), one, other in ranked:
+            is_free = taken.isdisjoint({("left", -one), ("right", -other)})
+            is_even = len(ours) == len(theirs)
+            if is_free and (not taken or shared or is_even) and (fit := self._fit(-one, -other)) is not None:
+                taken |= {("left", -one), ("right", -other)}
+                yield fit
+
+    def _likeness(self, one: int, other: int) -> tuple[int, bool, bool, bool]:
+        left, right = self._left.refs[one].key.op, self._right.refs[other].key.op
+        is_one_kind = kind_of(left.op_type, left.label) == kind_of(right.op_type, right.label)
+        fit = self._fit(one, other)
+        is_plain = fit is not None and shape_word(fit.how.transform) == "same"
+        return self._shared(one, other), is_one_kind, is_plain, left.op_type not in PASSING_TYPES
+
+    def _shared(self, one: int, other: int) -> int:
+        return len(self._left.words[one] & self._right.words[other])
+
+    def _may_be_one(self, one: int, other: int) -> bool:
+        """Whether two tensors are of one kind of layer, or of kinds of which one is folded into the other."""
+        kinds = {self._left.layer(one), self._right.layer(other)} - {""}
+        return len(kinds) < 2 or kinds == _FOLDED
+
+    # -- Names and order
+
+    def _mixed_up(self, fits: Sequence[Fit]) -> Iterator[tuple[Fit, int | None]]:
+        """Yield pairs that names or order contradict, with the left tensor that these speak for."""
+        said: dict[int, tuple[Fit, int | None]] = {}
+        places = sorted(self.paired | {(fit.left, fit.right) for fit in fits})
+        is_one_order = _longest_rise([other for _, other in places]) >= _MOSTLY * max(len(places), _FEWEST)
+        of = {fit.right: fit for fit in fits}
+        for group in self._right.by_sort(sorted(of)).values():
+            for place, number in enumerate(group):
+                for fit, other in ((of[number], of[near]) for near in group[place + 1 : place + _REACH]):
+                    if self._are_swapped(fit, other, is_one_order=is_one_order):
+                        said[fit.right], said[other.right] = (fit, other.left), (other, fit.left)
+        lefts = self._left.by_sort(self._left.alone - {one.fits[0].left for one in self.found.values()})
+        rights = self._right.by_sort(self._right.alone - self.found.keys() - self.copies)
+        for fit in fits:
+            sort, shared = self._right.sort_of(fit.right), self._shared(fit.left, fit.right)
+            better = [one for one in lefts.get(sort, ()) if self._speaks_for(one, fit.right, shared)]
+            others = (other for other in rights.get(sort, ()) if self._speaks_for(fit.left, other, shared))
+            if fit.right not in said and (len(better) == 1 or any(True for _ in others)):
+                said[fit.right] = fit, better[0] if len(better) == 1 else None
+        yield from said.values()
+
+    def _speaks_for(self, one: int, other: int, shared: int) -> bool:
+        """Whether more words than these speak for a pair, one of which ends a name."""
+        is_called_so = not self._left.ends[one].isdisjoint(self._right.ends[other])
+        return is_called_so and self._shared(one, other) > shared and self._may_be_one(one, other)
+
+    def _are_swapped(self, fit: Fit, other: Fit, *, is_one_order: bool) -> bool:
+        """Whether names, or the order in one parent, say that each of two left tensors is the other one's partner."""
+        own = self._shared(fit.left, fit.right), self._shared(other.left, other.right)
+        swapped = self._shared(other.left, fit.right), self._shared(fit.left, other.right)
+        if all(new > old for old, new in zip(own, swapped, strict=True)):
+            return True
+        sides = (self._left, fit.left, other.left), (self._right, fit.right, other.right)
+        is_one_parent = all(side.parents[one] == side.parents[two] for side, one, two in sides)
+        is_ordered = all(side.refs[each].place is not None for side, one, two in sides for each in (one, two))
+        crosses = (fit.left < other.left) != (fit.right < other.right)
+        return is_one_order and sum(swapped) >= sum(own) and is_one_parent and is_ordered and crosses
+
+    # -- What is said of it
+
+    def confirm(self) -> None:
+        """Leave to a person the pairs of structure that have other values, where another tensor has these."""
+        free = self._left.alone - {fit.left for one in self.found.values() if one.is_clear for fit in one.fits}
+        for number, one in list(self.found.items()):
+            fit = one.fits[0]
+            if one.how != "structure" or self._agrees(fit):
+                continue
+            groups = (group for group in self._alike("left", [number]) if not free.isdisjoint(group))
+            rivals = filter(None, (self._fit(group[0], number) for group in groups))
+            fits = [rival for rival in rivals if self._may_be_one(rival.left, number)]
+            others = chain.from_iterable(self._alike("right", [fit.left]))
+            open_others = (other for other in others if other in self._right.alone and other not in self.found)
+            if fits or any(self._may_be_one(fit.left, other) for other in open_others):
+                self.found[number] = replace(one, fits=(fit, *fits), how="against", is_clear=False)
+
+    @cached_property
+    def copies(self) -> frozenset[int]:
+        """The right tensors without a partner that hold the values of one that has one."""
+        paired = {other for _, other in self.paired} | self.found.keys()
+        alone = self._right.alone - paired
+        groups = (group for group in self._right.quantities if not paired.isdisjoint(group))
+        return alone.intersection(chain.from_iterable(groups))
+
+    @property
+    def doubtful(self) -> frozenset[int]:
+        """The right tensors that a suite must not leave out unseen.
+
+        Where nothing comes of a wrong tensor, no pair shows it: a weight, and what a run ends in.
+        """
+        clear = {one.fits[0].left: number for number, one in self.found.items() if one.is_clear}
+        ends = [max((pair[side] for pair in (*self.paired, *clear.items())), default=-1) for side in range(2)]
+        free = self._left.alone - clear.keys()
+        rest = sorted(number for number in self._right.alone - self.copies - self.found.keys()
+                      if self._right.looks[number].print.is_distinctive)  # fmt: skip
+        sorts = {self._left.sort_of(one) for one in free if self._left.is_end(one, ends[0])}
+        last = [other for other in rest if self._right.is_end(other, ends[1])]
+        unseen = {other for other in last if self._right.sort_of(other) in sorts} | {*self._named(free, rest)}
+        # The last layer of another name and another size, or that the left lacks: what the right ends in is no surplus.
+        unseen |= {*[other for other in last if self._right.computes(other)][-1:]}
+        return frozenset(unseen | {number for number, one in self.found.items() if not one.is_clear})
+
+    def _named(self, lefts: Iterable[int], rights: Iterable[int]) -> Iterator[int]:
+        """Yield the right tensors with which one left tensor alone has most words in common, and that one with it."""
+        ours = self._left.by_sort(lefts)
+        shared = {(one, other): self._shared(one, other)
+                  for sort, numbers in self._right.by_sort(rights).items() for other in numbers
+                  for one in ours.get(sort, ())}  # fmt: skip
+        best: tuple[defaultdict[int, list[int]], defaultdict[int, list[int]]] = (defaultdict(list), defaultdict(list))
+        for pair, words in shared.items():
+            for side, number in enumerate(pair):
+                best[side][number].append(words)
+        tops = [{number: sorted([0, *words])[-2:] for number, words in side.items()} for side in best]
+        for (one, other), words in shared.items():
+            if all(tops[side][number][0] < words == tops[side][number][1] for side, number in enumerate((one, other))):
+                yield other
