@@ -188,8 +188,12 @@ def test_a_second_call_meets_the_second_layer() -> None:
 
 def test_the_reason_is_told() -> None:
     left, right = blocks("layers.{}.{}", range(3), OURS), blocks("model.h.{}.{}", range(3), THEIRS)
-    pair = next(pair for pair in pair_dumps(folder(left), folder(right)).pairs if pair.left.key.op.label.endswith("wo"))
-    assert (pair.how, pair.by) == ("structure", "equal blocks in order, names: attention.o ~ attention.o")
+    pair = next(
+        pair
+        for pair in pair_dumps(folder(left), folder(right)).pairs
+        if pair.left.key.op.label == "layers.2.attention.wo"
+    )
+    assert (pair.how, pair.by) == ("structure", "names: layer.2.attention.o ~ layer.2.attention.o")
 
 
 # -- Networks of any names, of which the truth is known --------------------------------------------------------------
