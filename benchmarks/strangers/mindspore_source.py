@@ -123,6 +123,8 @@ class MindSporeSource(Source):
             # What a parameter held before a step is another thing than what it holds behind it, under one name.
             if is_plain(tensor.values) or (not said and (same or tensor.origin.startswith("Parameter."))):
                 unjudged.add(tensor.label)
+        # An operator that only a port with a mistake has may stand for one that it replaced.
+        unjudged.update({tensor.label for run in self._runs.values() for tensor in run.tensors} - lefts.keys())
         return Meaning(lefts, rights, unjudged=frozenset(unjudged))
 
     def _modules_of(self, origin: str) -> set[str]:

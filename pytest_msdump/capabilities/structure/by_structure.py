@@ -7,22 +7,24 @@ kinds, numbers of elements and order decide (`alike`). No values are read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import prod
 
 from pytest_msdump.capabilities.structure.addresses import runs_of
-from pytest_msdump.capabilities.structure.alike import Meeting, meetings
-from pytest_msdump.capabilities.structure.blocks import Layer, regions, templates_of
 from pytest_msdump.capabilities.structure.by_graph import pair_by_graph
 from pytest_msdump.capabilities.structure.by_path import pair_by_path
 from pytest_msdump.capabilities.structure.candidates import Candidates
+from pytest_msdump.capabilities.structure.evidence import Layer
 from pytest_msdump.capabilities.structure.joined import joined_pairs
+from pytest_msdump.capabilities.structure.meeting import Meeting, meetings
 from pytest_msdump.capabilities.structure.scopes import ScopeRun, dotted
 from pytest_msdump.capabilities.structure.words import read_names, shown
-from pytest_msdump.core.matching.coordinates import compatible
+from pytest_msdump.core.matching.coordinates import Place, compatible
 from pytest_msdump.core.matching.leaving import Leaving
 from pytest_msdump.core.matching.pairing_state import PairingRequest, PairingState
 from pytest_msdump.core.matching.sides import Side
 from pytest_msdump.core.matching.transforms import Shape
+from pytest_msdump.core.model.tensor import COORDINATES
 from pytest_msdump.core.text import Message, say
 
 
@@ -34,11 +36,12 @@ def pair_by_structure(state: PairingState, request: PairingRequest) -> None:
     if any("output" not in side.directions or next(state.unpaired(side), None) is None for side in sides):
         return
     lefts, rights = (runs_of(side, dump) for side, dump in zip(sides, request.dumps, strict=True))
-    runs = [(ours, theirs) for at, ours in lefts.items() for other, theirs in rights.items() if compatible(at, other)]
+    met = [(at, other) for at in lefts for other in rights if compatible(at, other)]
+    runs = [(lefts[at], rights[other]) for at, other in met]
     pair_by_path(state, request, runs)
     pair_by_graph(state, request, runs)
-    for ours, theirs in runs:
-        _Meeting(state, request).meet(ours, theirs)
+    for at, other in met:
+        _Meeting(state, request).meet(lefts[at], rights[other], at, other)
 
 
 class _Meeting:
@@ -46,18 +49,19 @@ class _Meeting:
 
     def __init__(self, state: PairingState, request: PairingRequest) -> None:
         self._state, self._request = state, request
-        self._candidates = Candidates(state, request)
+        # A tensor inside of a module of one name may be all that is known of it on the other side.
+        self._candidates = Candidates(state, request, reopened="inside_scope")
         # Of tensors behind views, as far as graphs say it.
         self._shapes: dict[tuple[str, int], Shape] = {}
 
-    def meet(self, left: ScopeRun, right: ScopeRun) -> None:
+    def meet(self, left: ScopeRun, right: ScopeRun, at: Place, other: Place) -> None:
         """Add the pairs of two runs."""
         (ours, is_left_ordered), (theirs, is_right_ordered) = (
             self._layers(side, run) for side, run in ((self._state.left, left), (self._state.right, right))
         )
-        for region in regions(templates_of(ours), templates_of(theirs)):
-            for found in meetings(region, is_ordered=is_left_ordered and is_right_ordered):
-                self._take(found, region.path)
+        ours, theirs = _of_step(ours, theirs, other), _of_step(theirs, ours, at)
+        for found in meetings(ours, theirs, are_ordered=(is_left_ordered, is_right_ordered)):
+            self._take(found)
         self._candidates.add()
         for pair in list(joined_pairs(self._state, self._request, ours, theirs)):
             self._state.add(pair)
@@ -73,7 +77,7 @@ class _Meeting:
             side.refs[ref].source.timestamp is not None for op in run.numbers for ref in side.outputs(op).values()
         )
         found = []
-        for number, (path, named) in enumerate(zip(paths, naming.names, strict=True)):
+        for number, (path, named, step) in enumerate(zip(paths, naming.names, naming.steps, strict=True)):
             calls = run.calls(path, run.count(path) or 1)
             for leaving in () if isinstance(calls, Message) else calls:
                 if not leaving.tensors:
@@ -86,7 +90,7 @@ class _Meeting:
                 )
                 if leaving.shape is not None:
                     self._shapes[side.name, leaving.tensors[first]] = leaving.shape
-                found.append(Layer(named.words, named.role, dict(leaving.tensors), sizes, order, named.parts))
+                found.append(Layer(named.words, named.role, dict(leaving.tensors), sizes, order, named.parts, step))
         refs = (side.refs[ref] for layer in found for ref in layer.tensors.values())
         is_ordered = bool(naming.order) or has_times or all(ref.place is not None for ref in refs)
         return found, is_ordered
@@ -95,17 +99,22 @@ class _Meeting:
         shape = leaving.shape or self._request.shape_of(side.refs[ref])
         return None if shape is None else prod(shape)
 
-    def _take(self, found: Meeting, path: str) -> None:
+    def _take(self, found: Meeting) -> None:
         by = say(Message(found.why, {"left": shown(found.left.words), "right": shown(found.right.words)}))
-        by = say(Message("structure_in_blocks", {"why": by})) if path else by
-        for index in sorted(found.left.members.keys() & found.right.members.keys()):
-            ours, theirs = found.left.members[index], found.right.members[index]
-            for slot in _slots(ours, theirs):
-                left, right = (
-                    Leaving({slot: layer.tensors[slot]}, self._shapes.get((name, layer.tensors[slot])))
-                    for name, layer in (("left", ours), ("right", theirs))
-                )
-                self._candidates.take(left, right, by)
+        for slot in _slots(found.left, found.right):
+            left, right = (
+                Leaving({slot: layer.tensors[slot]}, self._shapes.get((name, layer.tensors[slot])))
+                for name, layer in (("left", found.left), ("right", found.right))
+            )
+            self._candidates.take(left, right, by)
+
+
+def _of_step(layers: list[Layer], others: list[Layer], place: Place) -> list[Layer]:
+    """Return the layers of one step, where names count steps and the other side has one step at a place."""
+    iteration = place[COORDINATES.index("iteration")]
+    if len({one.step for one in layers}) < 2 or len({one.step for one in others}) > 1 or iteration is None:
+        return layers
+    return [replace(one, step=0) for one in layers if one.step == iteration]
 
 
 def _slots(ours: Layer, theirs: Layer) -> Iterator[int]:

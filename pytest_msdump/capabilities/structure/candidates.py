@@ -27,10 +27,13 @@ class _Candidate(NamedTuple):
 
 
 class Candidates:
-    """Candidates among two sides, and why other tensors are in none."""
+    """Candidates among two sides, and why other tensors are in none.
 
-    def __init__(self, state: PairingState, request: PairingRequest) -> None:
-        self._state, self._request = state, request
+    `reopened` is the code of a reason that an earlier step gave and that does not hold for this one.
+    """
+
+    def __init__(self, state: PairingState, request: PairingRequest, *, reopened: str = "") -> None:
+        self._state, self._request, self._reopened = state, request, reopened
         self._waiting: dict[tuple[int, int], _Candidate] = {}
         self._reasons: dict[tuple[str, int], Message] = {}
         # By number of axes, the orders that are the only ones to fit some pair.
@@ -74,6 +77,8 @@ class Candidates:
                     self.say_why("right", [one.right], transform)
                 continue
             state.add(FoundPair(one.left, one.right, STRUCTURE, one.by, transform))
+            for key in (("left", one.left), ("right", one.right)):
+                state.withheld.pop(key, None)
         for (name, ref), why in self._reasons.items():
             if self._is_open(state.left if name == "left" else state.right, ref, among_namesakes=False):
                 state.withheld[name, ref] = why
@@ -82,7 +87,9 @@ class Candidates:
 
     def _is_open(self, side: Side, ref: int, among_namesakes: bool) -> bool:
         is_ambiguous = not among_namesakes and (side.name, side.op_of[ref]) in self._state.ambiguous
-        return not is_ambiguous and not self._state.is_decided(side.name, ref)
+        why = self._state.withheld.get((side.name, ref))
+        is_withheld = why is not None and why.code != self._reopened
+        return not is_ambiguous and not is_withheld and not self._state.is_paired(side.name, ref)
 
     def _shape(self, side: Side, ref: int, leaving: Leaving) -> Shape | None:
         return leaving.shape or self._request.shape_of(side.refs[ref])

@@ -7,7 +7,9 @@ plural, and with other words for the same thing. Here a name becomes a sequence 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from pytest_msdump.core.facts.operators import WEIGHT_STATES
@@ -20,12 +22,16 @@ _PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _DIMENSIONS = re.compile(r"(?<=[A-Za-z])_?[1-3][dD](?![a-z])")
 _COUNTER_BEFORE = re.compile(r"([0-9]{2,9})_+(?=.)")
 _COUNTER_BEHIND = re.compile(r"_(?:b?float|u?int|bool|complex)[0-9]*_([0-9]{1,9})$")
+_STEP = re.compile(r"([0-9]{1,9})\.(.+)")
 _OUTPUT = re.compile(r"_output$")
 # Outputs of an exported graph's nodes, of which several make a layer.
 _NODE = re.compile(r"[A-Z][A-Za-z]*_output_[0-9]+(?:_output)?$")
 # Longer numbers are dates and identifiers.
 _LONGEST_NUMBER = 6
+_LEAST_COUNTED = 2
 _MOST_WORDS = 48
+# ``bottleneck_bottleneckconv``: so long a word may be written into the next.
+_LEAST_REPEATED = 4
 
 # What frameworks and people put around a model; nothing of it tells modules apart.
 _AROUND = frozenset({"default", "network", "net", "model", "module", "backbone", "transformer"})
@@ -64,7 +70,9 @@ _ALIASES = {
     "embed positions, positional embedding, embeddings position embeddings, pos",
     "head": "lm head, classifier, score",
     "drop": "dropout",
-    "pool": "maxpool, max pool, avgpool, avg pool, pooling, pooler, adaptive avg pool, average pool",
+    "pool": "pooling, pooler",
+    "max pool": "maxpool",
+    "avg pool": "avgpool, average pool, adaptive avg pool, global pool, global avg pool",
     "shortcut": "downsample, down sample, skip",
     "layer": "layers, block, blocks, h, stage, stages",
     "weight": "gamma, kernel",
@@ -78,6 +86,7 @@ _TABLE = {
     for word, aliases in _ALIASES.items()
     for alias in (*aliases.split(", "), word)
 }
+_KNOWN = {alias[0] for alias in _TABLE} - _AROUND
 # What two words mean beside each other that neither means alone.
 _BESIDE = {
     ("attention", "proj"): "o", ("attention", "c proj"): "o", ("attention", "out"): "o", ("attention", "linear"): "o",
@@ -128,10 +137,15 @@ class Named(NamedTuple):
 
 
 class Naming(NamedTuple):
-    """How one side names its files: the words of each name, and the order that counters give, if there is one."""
+    """How one side names its files.
+
+    The words of each name, the order that counters give, if there is one, and of which step of a run each name is: 0
+    where names have none before them.
+    """
 
     names: Sequence[Named]
     order: Sequence[int] | None
+    steps: Sequence[int]
 
 
 def read_names(names: Sequence[str]) -> Naming:
@@ -139,23 +153,27 @@ def read_names(names: Sequence[str]) -> Naming:
 
     No names come back where these are of single operators, which are not the layers that they are named after.
 
-    >>> names, order = read_names(["000_stem_conv", "001_stem_ln1"])
+    >>> names, order, _ = read_names(["000_stem_conv", "001_stem_ln1"])
     >>> [name.words for name in names], order
-    ([('stem', 'conv'), ('stem', 'norm', 1)], [0, 1])
+    ([('conv',), ('norm', 1)], [0, 1])
     """
+    steps, names = _steps_of(names)
     if sum(bool(_NODE.search(name)) for name in names) * 2 > len(names):
-        return Naming([], None)
+        return Naming([], None, ())
     order = None
     for pattern in (_COUNTER_BEFORE, _COUNTER_BEHIND):
         hits = [pattern.match(name) if pattern is _COUNTER_BEFORE else pattern.search(name) for name in names]
         numbers = [int(one[1]) for one in hits if one is not None]
-        if len(numbers) == len(names) == len(set(numbers)) and numbers:
+        if len(numbers) == len(names) == len({*zip(steps, numbers, strict=False)}) and numbers:
             order = numbers
             names = [name[: one.start()] + name[one.end() :] for name, one in zip(names, hits, strict=True) if one]
             break
     if names and all(_OUTPUT.search(name) for name in names):
         names = [_OUTPUT.sub("", name) for name in names]
-    parts = [_parts(name) for name in names]
+    parts = _told_apart([_parts(name) for name in names])
+    counters = [part[0] for part in parts if len(part) > 1 and part[0].isdecimal()] if order is None else []
+    if len(parts) == len(counters) == len({*zip(steps, counters, strict=False)}) > _LEAST_COUNTED:
+        order, parts = [int(counter) for counter in counters], [part[1:] for part in parts]
     meant = [_meant([*part]) for part in parts]
     is_from_0 = any(_has(words, _COUNTED_FROM_0) for words, _ in meant)
     table = {} if is_from_0 else dict(_COUNTED)
@@ -163,7 +181,19 @@ def read_names(names: Sequence[str]) -> Naming:
         table.update(_NORMS)
     found = [(_translated(words, table), role) for words, role in meant]
     named = (Named(_numbered(words), role, tuple(part)) for (words, role), part in zip(found, parts, strict=True))
-    return Naming([*named], order)
+    return Naming([*named], order, steps)
+
+
+def _steps_of(names: Sequence[str]) -> tuple[Sequence[int], Sequence[str]]:
+    """Return the number of a folder before each name, and the names without it, where folders hold the same names."""
+    found = [_STEP.match(name) for name in names]
+    inside: defaultdict[int, set[str]] = defaultdict(set)
+    for one in found:
+        if one is not None:
+            inside[int(one[1])].add(_COUNTER_BEFORE.sub("", one[2]))
+    if None in found or len(inside) < 2 or len(set.intersection(*inside.values())) * 2 < max(map(len, inside.values())):
+        return [0] * len(names), names
+    return [int(one[1]) for one in found if one], [one[2] for one in found if one]
 
 
 def words_in_names(names: Sequence[str]) -> Sequence[frozenset[str]]:
@@ -178,7 +208,21 @@ def _has(words: Sequence[str], part: tuple[str, ...]) -> bool:
 
 
 def _parts(name: str) -> list[str]:
-    return [part.lower() for part in _PARTS.findall(_DIMENSIONS.sub("", name))][:_MOST_WORDS]
+    """Split a name into words and numbers; a word that begins with the one before says the rest alone."""
+    found = [part.lower() for part in _PARTS.findall(_DIMENSIONS.sub("", name))][:_MOST_WORDS]
+    return [
+        word.removeprefix(before) if len(before) >= _LEAST_REPEATED and word != before else word
+        for before, word in pairwise(["", *found])
+    ]
+
+
+def _told_apart(names: Sequence[list[str]]) -> Sequence[list[str]]:
+    """Leave out what all names begin and end with, which tells none from another."""
+    shortest = min(map(len, names), default=0)
+    start = next((place for place in range(shortest) if len({name[place] for name in names}) > 1), 0)
+    start = next((place for place in range(start) if names[0][place] in _KNOWN), start)
+    end = next((place for place in range(shortest - start) if len({name[-1 - place] for name in names}) > 1), 0)
+    return [name[start : len(name) - end] for name in names]
 
 
 def _numbered(words: Sequence[str]) -> Words:
@@ -224,7 +268,9 @@ def _translated(parts: Sequence[str], table: Mapping[tuple[str, ...], tuple[str,
 
 
 def kind_of_words(words: Words) -> str:
-    """Return the last word that says what a layer does; empty where none does."""
+    """Return the last word that says what a layer does, or ``"layer"`` for a whole block; empty where none does."""
+    if "layer" in words and all(word == "layer" or isinstance(word, int) for word in words):
+        return "layer"
     return next((word for word in reversed(words) if isinstance(word, str) and word in KINDS), "")
 
 

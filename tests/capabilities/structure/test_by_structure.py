@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matching.made import dump
 
+from pytest_msdump.capabilities.structure.words import read_names
 from pytest_msdump.core.matching import pair_dumps
 from pytest_msdump.core.matching.pairer import ways_named
 from pytest_msdump.core.model.dump import Dump, DumpConfiguration, RunFacts
@@ -76,6 +77,13 @@ def test_of_different_numbers_of_equal_blocks_none_meets() -> None:
     left = [("tok_embeddings", 16), *blocks("layers.{}.{}", range(2), OURS)]
     right = [("embed_tokens", 16), *blocks("h.{}.{}", range(3), THEIRS)]
     assert met(left, right) == {"tok_embeddings": "embed_tokens"}
+
+
+def test_of_long_equal_blocks_of_which_one_is_missing_the_last_is_no_surer() -> None:
+    inside = {f"{name}{number}": 8 for number in range(12) for name in ("conv", "norm")}
+    left = [*blocks("layers.{}.{}", range(2), inside), ("head", 2)]
+    right = [*blocks("h.{}.{}", range(3), inside), ("lm_head", 2)]
+    assert met(left, right) == {"head": "lm_head"}
 
 
 def test_a_block_that_one_side_lacks_shifts_nothing_where_shapes_say_which() -> None:
@@ -188,10 +196,29 @@ def test_a_second_call_meets_the_second_layer() -> None:
     assert met(left, right) == {"block.conv": "blk.convolution", "block.relu": "blk.act1", "block.relu'": "blk.act2"}
 
 
+def test_numbers_in_a_list_meet_names_in_the_order_in_which_they_ran() -> None:
+    inside = ("conv1", "bn1", "relu1", "conv2", "bn2", "relu2")
+    places = [f".{place}" for place in range(6)]
+    left = [(f"down{stage}.double_conv{place}", 4 * stage) for stage in (1, 2, 3) for place in (*places, "")]
+    right = [(f"encoder{stage}_{name}", 4 * stage) for stage in (1, 2, 3) for name in inside]
+    numbered = [one for one, _ in left if one[-1].isdecimal()]
+    assert met(left, right) == dict(zip(numbered, (other for other, _ in right), strict=True))
+    assert "down2.double_conv.2" not in met(left, [one for one in right if one[0] != "encoder2_relu1"])
+
+
+def test_steps_in_folders_and_their_counters_are_no_words() -> None:
+    naming = read_names([f"{step}.{number:03}_{name}" for step in (0, 1) for number, name in enumerate(("wq", "wo"))])
+    assert ([one.words for one in naming.names], naming.steps) == ([("q",), ("o",)] * 2, [0, 0, 1, 1])
+
+
 def test_the_reason_is_told() -> None:
     left, right = blocks("layers.{}.{}", range(3), OURS), blocks("model.h.{}.{}", range(3), THEIRS)
-    pair = next(pair for pair in pair_dumps(folder(left), folder(right)).pairs if pair.left.key.op.label.endswith("wo"))
-    assert (pair.how, pair.by) == ("structure", "equal blocks in order, names: attention.o ~ attention.o")
+    pair = next(
+        pair
+        for pair in pair_dumps(folder(left), folder(right)).pairs
+        if pair.left.key.op.label == "layers.2.attention.wo"
+    )
+    assert (pair.how, pair.by) == ("structure", "names: layer.2.attention.o ~ layer.2.attention.o")
 
 
 # -- Networks of any names, of which the truth is known --------------------------------------------------------------
