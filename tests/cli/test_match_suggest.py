@@ -462,7 +462,15 @@ def test_of_what_only_statistics_were_saved_all_of_them_have_to_agree(tmp_path, 
 
 @pytest.mark.parametrize("elements", [24, 30])
 def test_the_next_entry_names_only_what_can_pair(tmp_path, capsys, elements):
-    write_reference(tmp_path / "run", {"attn.wqkv": np.arange(24.0)})
-    write_reference(tmp_path / "ref", {"attn.wqkv_proj": np.arange(float(elements))})
+    sizes = {"q": 24, "k": 6, "v": 8, "o": 12}
+    ours = {f"layers.0.attention.w{name}": np.arange(float(size)) for name, size in sizes.items()}
+    theirs = {
+        f"model.layers.0.self_attn.{name}_proj": values for name, values in zip(sizes, ours.values(), strict=True)
+    }
+    theirs["model.layers.0.self_attn.q_proj"] = np.arange(float(elements))
+    write_reference(tmp_path / "run", ours)
+    write_reference(tmp_path / "ref", theirs)
     main(["compare", "run", "ref", "--pair-by", "name"])
-    assert ('right = "attn.wqkv_proj' in capsys.readouterr().out) == (elements == 24)
+    told = capsys.readouterr().out
+    assert ('right = "model.layers.0.self_attn.q_proj' in told) == (elements == 24)
+    assert 'right = "model.layers.0.self_attn.' in told

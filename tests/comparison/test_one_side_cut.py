@@ -90,4 +90,4 @@ def test_ranks_that_nothing_put_together_say_what_does(tmp_path):
 def test_other_lengths_are_no_parts_of_ranks(tmp_path):
     record(tmp_path, np.concatenate([HIDDEN, HIDDEN[:, :4]], -1))
     (one, _) = (one for one in reported(tmp_path).records if one.left.name == "up")
-    assert "has 60 elements" in one.verdict.findings[0].sentence
+    assert one.verdict.findings[0].message.code == "last_length_differs"

@@ -98,7 +98,7 @@ def test_a_differing_copy_of_a_key_head_is_found(tmp_path):
     (found,) = build_report(planned, compare_plan(planned)).records
     told = found.verdict.findings[0].message
     assert (found.verdict.outcome, told.code, told.parameters["place"]) == ("fail", "replica", (9,))
-    assert (told.parameters["rank"], told.parameters["first"]) == ("rank_3", "rank_2")
+    assert (told.parameters["rank"], told.parameters["first"]) == ("rank 3", "rank 2")
 
 
 def _fields(layout):

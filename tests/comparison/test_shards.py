@@ -323,7 +323,7 @@ def test_copies_are_held_to_the_limits_of_their_tensor(tmp_path, change, outcome
     (told,) = found.verdict.findings
     assert told.message.code == "replica"
     assert told.message.parameters["place"] == (3, 2)
-    assert (told.message.parameters["rank"], told.message.parameters["first"]) == ("rank_3", "rank_1")
+    assert (told.message.parameters["rank"], told.message.parameters["first"]) == ("rank 3", "rank 1")
 
 
 # -- what cannot be put together is an error of its own, never left out ------------------------------------------------
@@ -556,7 +556,7 @@ def test_stages_without_a_copy_are_not_missing(tmp_path, stages):
 
 def test_a_stage_that_updated_its_own_copy_twice_is_found(tmp_path):
     told = tied(tmp_path, stale=7).verdict.findings[0].message
-    assert (told.code, told.parameters["rank"], told.parameters["first"]) == ("replica", "rank_7", "rank_1")
+    assert (told.code, told.parameters["rank"], told.parameters["first"]) == ("replica", "rank 7", "rank 1")
 
 
 @pytest.mark.parametrize("gone", [(0,), (3,), (1, 2)])

@@ -200,7 +200,7 @@ def test_the_suite_wins_over_the_file(tmp_path):
 def test_a_copy_that_differs_on_another_stage_is_named(tmp_path):
     file = run(tmp_path, change=lambda rank, name, values: values + (rank == 7 and name == "tied"))
     told = found_in(tmp_path, file)["tied"].verdict.findings[0].message
-    assert (told.code, told.parameters["rank"], told.parameters["first"]) == ("replica", "rank_7", "rank_1")
+    assert (told.code, told.parameters["rank"], told.parameters["first"]) == ("replica", "rank 7", "rank 1")
 
 
 @pytest.mark.parametrize(

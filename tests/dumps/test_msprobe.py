@@ -183,10 +183,8 @@ def test_two_runs_that_are_equal_pass_and_a_mistake_is_found_with_its_line(tree,
     assert f"[net.py:{line_of('self.act(self.fc(x))')}]" in text
 
 
-@pytest.mark.parametrize(
-    ("words", "why"), [(["--io", "all"], "all of its inputs that were compared pass"), ([], "the first to fail")]
-)
-def test_a_module_that_passes_a_mistake_on_is_not_accused_beside_it(words, why, capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize("words", [["--io", "all"], []])
+def test_a_module_that_passes_a_mistake_on_is_not_accused_beside_it(words, capsys, tmp_path, monkeypatch):
     """The second call of an API; the first calls of those that follow in the program come earlier."""
     monkeypatch.chdir(tmp_path)
     code, text = ran(capsys, "compare", DATA / "gelu_wrong", DATA / "gelu", "--profile", "torch", *words)
@@ -194,7 +192,7 @@ def test_a_module_that_passes_a_mistake_on_is_not_accused_beside_it(words, why, 
     assert code == 1
     assert f"[net.py:{line_of('functional.gelu(wide')}]" in text
     assert [line for line in lines if line.startswith("cause ")] == [next(one for one in lines if "cause Func" in one)]
-    assert f"cause Functional.gelu (op 12 of 24): {why}" in " ".join(lines)
+    assert "cause Functional.gelu (op 12 of 24): all of its inputs that were compared pass" in " ".join(lines)
     assert "1 inherited: 1" in lines
 
 

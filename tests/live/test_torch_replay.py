@@ -16,7 +16,7 @@ import pytest
 from pytest_msdump import assert_replay
 from pytest_msdump.capabilities.replay.pairing import suggest_with
 from pytest_msdump.capabilities.replay.reference_model import reference_of, replay_plan
-from pytest_msdump.capabilities.suggest.suggest_partners import suggest_partners
+from pytest_msdump.capabilities.suggest.partners import suggest_partners
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.report.json_report import read_json

@@ -207,6 +207,7 @@ class _Part:
     ) -> None:
         self.group = group
         self.roles: dict[OperatorRun, Role[OperatorRun]] = {}
+        self._regions: Mapping[OperatorRun, Region] = {}
         self._status = status
         self._parts = parts
         self._left_out = left_out
@@ -219,10 +220,10 @@ class _Part:
             nodes = dict(self._in_order())
             self._grown = growth_by_order(nodes)
             self.roles = roles_by_order(nodes, self._grown) if failing else {}
+            self._regions = dict(self._before_inputs(nodes))
         else:
             self._grown = growth_by_graph(self._nodes)
             self.roles = roles_by_graph(self._nodes, self._grown) if failing else {}
-        self._regions: Mapping[OperatorRun, Region] = {}
         if group.knows_calls:
             self._regions = Regions(
                 group,
@@ -278,6 +279,19 @@ class _Part:
         feeds = {op for entry in self.group.inputs(run) or () if (op := self.group.op_of(entry.producer)) is not None}
         keys = [ref.key for ref in self.group.refs_of(run) if ref.key.io == "output"]
         return any(self._left_out.before(key) or self._left_out.feeds(key) not in (None, feeds) for key in keys)
+
+    def _before_inputs(self, nodes: Iterable[OperatorRun]) -> Iterator[tuple[OperatorRun, Region]]:
+        """Yield where a mistake lies that ran between the last operator that passes and the input of one."""
+        last: tuple[str, ...] = ()
+        for run in nodes:
+            role = self.roles.get(run)
+            if role is not None and role.why == "given":
+                self.roles[run] = replace(role, why="")
+                yield run, Region("", last, self._label(run), "input")
+            last = (self._label(run),) if self._passes(run) else last
+
+    def _passes(self, run: OperatorRun) -> bool:
+        return run in self._nodes and self._nodes[run].status == "passes"
 
     def inputs_of(self, run: OperatorRun) -> set[str | None]:
         """Return the statuses of an operator's own inputs; exactly ``"passes"`` is evidence against it."""

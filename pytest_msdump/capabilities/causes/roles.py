@@ -130,8 +130,8 @@ class Role(Generic[Op]):
     `why` says why it is unknown: ``"unseen"`` (some of `suspects`), ``"shared"`` (`suspects` feed several that fail),
     ``"circle"`` (it and `suspects` feed one another), ``"order"``, ``"order_jump"`` (the error jumped at `jump`
     before), ``"feeds"`` (its inputs are unknown), or a code of the caller's. Of a cause: ``"jump"`` if it passes,
-    ``"grew"`` if what feeds it fails, too. Of an inherited failure: ``"within"`` if the error jumped at `jump`, a cause
-    that passes.
+    ``"grew"`` if what feeds it fails, too, ``"given"`` if it is the first and was given what is wrong. Of an inherited
+    failure: ``"within"`` if the error jumped at `jump`, a cause that passes.
     """
 
     name: str
@@ -174,7 +174,10 @@ def roles_by_order(
         inputs = {feed.status for feed in node.feeds or () if not feed.is_inside}
         inside = [one for feed in node.feeds or () if feed.is_inside and (one := feed.producer) in roles]
         begun = _begun_inside(inside, roles)
-        is_given_inside = bool(inside) and not begun and all(roles[one].name == "inherited" for one in inside)
+        given = [one for one in inside if roles[one].why == "given"]
+        is_given_inside = (
+            bool(inside) and not begun and all(roles[one].name == "inherited" or one in given for one in inside)
+        )
         factor = grown[op].factor if op in grown else None
         is_small, is_large = (op in grown and grown[op].is_small), (op in grown and grown[op].is_large)
         if node.status == "unseen":
@@ -189,9 +192,13 @@ def roles_by_order(
             if begun and (factor is None or is_small):
                 role: Role[Op] = Role("inherited", causes=begun)
             elif "fails" in inputs:
-                role = Role("cause", why="grew") if is_large else Role("inherited")
+                # What made its input is not among what was compared.
+                is_given = is_first and not unseen and not is_large
+                role = Role("cause", why="given" if is_given else "grew") if is_large or is_given else Role("inherited")
             elif inputs == {"passes"} and (is_given_inside or not is_small):
                 role = Role("cause")
+                # What made the input of one inside is the module's own.
+                roles |= dict.fromkeys(given, Role("inherited", causes=(op,)))
             elif is_first and is_small and jump is None:
                 role = Role("accumulated", causes=tuple(roles)[:1])
             elif is_first and is_small:
@@ -213,7 +220,7 @@ def _begun_inside(inside: Iterable[Op | None], roles: Mapping[Op, Role[Op]]) -> 
     """Return where the failures inside of a module begin; none of those that accumulated, or of an unknown input."""
     found: dict[Op, None] = {}
     for one in inside:
-        if one is not None and roles[one].name != "accumulated":
+        if one is not None and roles[one].name != "accumulated" and roles[one].why != "given":
             found |= dict.fromkeys(roles[one].causes if roles[one].name == "inherited" else (one,))
     return tuple(found)[:MOST_LISTED]
 

@@ -36,9 +36,11 @@ from pytest_msdump.capabilities.structure.words import KINDS, PASSING, Words, ki
 # The least share of all ways to pair two sides in which a pair is made.
 _SURE = 0.95
 # By so much the words of two layers must be more alike than with any other.
+_LIKE, _MARGIN = 0.5, 0.12
 # Layers of these kinds have none inside: ``norm_pre`` is no part of ``norm``.
 _NO_LIST = KINDS - {"embed", "pool", "o"}
-_LIKE, _MARGIN = 0.5, 0.12
+# A chain of which no word or kind speaks for a pair has so many numbers of elements.
+_LEAST_SIZES = 3
 # So many words two layers have in common that both have others.
 _LEAST_WORDS = 2
 # What speaks for two layers of the same words and number of elements.
@@ -213,8 +215,13 @@ def _chained(sides: tuple[_Side, _Side]) -> Iterator[tuple[int, int]]:
     places = [{look: place for place, look in enumerate(own)} for own in (rows, columns)]
     classes = [[place[look] for look in own] for place, own in zip(places, looks, strict=True)]
     marks = marks_of(*({look.words for look in own} for own in looks))
-    pairs = {*sure_pairs(classes[0], classes[1], weights, _SURE), (-1, -1), (len(looks[0]), len(looks[1]))}
-    for one, other in pairs - {(-1, -1), (len(looks[0]), len(looks[1]))}:
+    found = {*sure_pairs(classes[0], classes[1], weights, _SURE)}
+    is_any_told = any(is_told(looks[0][one], looks[1][other]) for one, other in found)
+    if not is_any_told and len({looks[0][one].size for one, _ in found}) < _LEAST_SIZES:
+        # Nothing but the order speaks for any of them.
+        return
+    pairs = found | {(-1, -1), (len(looks[0]), len(looks[1]))}
+    for one, other in found:
         ours, theirs = looks[0][one], looks[1][other]
         is_between = {(one - 1, other - 1), (one + 1, other + 1)} <= pairs
         if not is_doubtful(ours, theirs, marks) and (is_between or is_told(ours, theirs)):

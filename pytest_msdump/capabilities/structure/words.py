@@ -80,7 +80,20 @@ _ALIASES = {
     "encoder": "enc",
     "decoder": "dec",
     "expert": "experts",
+    "hidden": "hidden state, hn",
+    "cell": "cell state, cn",
+    "real": "re",
+    "imag": "im, imaginary",
+    "start": "begin",
+    "end": "stop",
+    "box": "bbox, boxes, bboxes",
+    "class": "cls, classes",
+    "mean": "mu",
+    "var": "variance, sigma2",
+    "logit": "logits",
 }
+# The states of a recurrent layer, where a name ends with them.
+_STATES_OF_CELLS = {"h": "hidden", "c": "cell"}
 _TABLE = {
     tuple(alias.split()): tuple(word.split())
     for word, aliases in _ALIASES.items()
@@ -115,7 +128,9 @@ _OPERATORS = frozenset(
     {"matmul", "gemm", "add", "sub", "mul", "div", "pow", "sqrt", "erf", "cast", "gather", "slice", "concat", "cat"}
     | {"unsqueeze", "softmax", "where", "expand", "shape", "constant", "split"}
 )
-KINDS = (
+# Several outputs of one layer, of which none is another.
+_OUTPUTS = frozenset({"hidden", "cell", "real", "imag", "start", "end", "box", "class"})
+KINDS = _OUTPUTS | (
     (_LINEAR - {"head"}) | _OPERATORS | {"act", "norm", "conv", "embed", "position", "drop", "pool", "weight", "bias"}
 )
 # What gives out what it is given, perhaps in another shape.
@@ -240,6 +255,8 @@ def _meant(parts: list[str]) -> tuple[list[str], str]:
         if len(parts) > 1 and (word := parts[place]) in _ROLES and (word != "d" or (place == 0 and is_parameter)):
             role = _ROLES[word]
             del parts[place]
+    if len(parts) > 1:
+        parts[-1] = _STATES_OF_CELLS.get(parts[-1], parts[-1])
     start = 0
     while start < len(parts) and parts[start] in _AROUND:
         start += 1

@@ -55,40 +55,6 @@ FINISHED_BY: Mapping[str, str] = {"convolution": "bias", "transposed convolution
 # Kind → the kind of an operator behind it that an export or a compiler may have folded into its weights.
 FOLDED_INTO: Mapping[str, str] = {"convolution": "batch norm", "transposed convolution": "batch norm"}
 
-# A word of a name → the one that frameworks and papers have for the same, beside it.
-NAME_WORDS: Mapping[str, str] = {
-    alias: word
-    for word, aliases in {
-        "q": "query queries wq qproj",
-        "k": "key keys wk kproj",
-        "v": "value values wv vproj",
-        "o": "wo oproj",
-        "gate": "w1",
-        "up": "w3",
-        "down": "w2",
-        "gamma": "scale",
-        "beta": "shift",
-        "mean": "mu",
-        "var": "variance sigma2",
-        "real": "re",
-        "imag": "im imaginary",
-        "hidden": "h hn hid",
-        "cell": "c cn",
-        "start": "begin",
-        "end": "stop",
-        "logit": "logits",
-        "attention": "attn att",
-        "encoder": "enc",
-        "decoder": "dec",
-        "embedding": "emb embed embeddings",
-        "norm": "layernorm ln rmsnorm batchnorm bn",
-        "box": "bbox boxes bboxes",
-        "class": "cls classes",
-    }.items()
-    for alias in aliases.split()
-}
-
-
 _WORDS = re.compile(r"[a-z]+")
 # Dimensions and versions: `Conv2d`, `BatchNormV2`.
 _SIZE_OR_VERSION = re.compile(r"(?:[1-5]d|v\d{1,2}|\d{1,3})$")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
-import math
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -17,7 +14,7 @@ from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
-from pytest_msdump.core.forms import Form, by_name, described, expected, in_tuple, lacking, list_of, table, union
+from pytest_msdump.core.forms import Form, by_name, described, expected, lacking, list_of, union
 from pytest_msdump.core.forms.values import FLAG, TEXT, whole
 from pytest_msdump.core.limits.policy import KnownDrift, Rule, metric_name, profile_names
 from pytest_msdump.core.matching.coordinates import Align, parse_align
@@ -34,106 +31,25 @@ from pytest_msdump.core.settings.options import (
     parse_report,
     parse_spec,
 )
-from pytest_msdump.core.storage.locations import RemotePath, is_url
+from pytest_msdump.core.storage.locations import is_url
 from pytest_msdump.core.suite.documents import path_in_messages, read_toml
+from pytest_msdump.core.suite.value_forms import (
+    TEXTS,
+    WHOLE,
+    choice_of,
+    date,
+    filled_text,
+    finite_number,
+    path_text,
+    permutation,
+    spec_text,
+    table_of,
+)
 
 # What `read_map` takes.
 MapObject = (
     Mapping[str, str] | Callable[[str], str | None] | Iterable[Mapping[str, Any]] | str | os.PathLike[str] | None
 )
-
-# From 3.11 on, Python itself would also take weeks and dates without dashes.
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-
-
-def _table(keys: Mapping[str, Form], *needs: str, join: str = ".") -> Form:
-    return table(dict, keys, needs=needs, what="a table", join=join)
-
-
-@Form
-def _text(value: Any, where: str) -> str:
-    """Read a text that is not empty."""
-    if not isinstance(value, str):
-        raise expected("a text", value, where)
-    if not value:
-        raise ConfigError(f"{where} must not be empty")
-    return value
-
-
-_TEXTS = union("a text or an array of texts", (str, in_tuple(_text)), ((list, tuple), list_of(_text)))
-_WHOLE = whole("a whole number, 0 or more", most=math.inf)
-
-
-def path_text(value: object, where: str) -> str:
-    """Read a path and expand ``~``; refuse a NUL byte, which no file name may hold."""
-    if isinstance(value, os.PathLike):
-        value = str(value) if isinstance(value, RemotePath) else os.fspath(value)
-    path: str = _text.read(value, where)
-    if "\0" in path:
-        raise ConfigError(f"{where}: {path!r} holds a NUL byte, which no path can")
-    try:
-        # Path would also turn "./@env", a directory of that name, into "@env", which means something else.
-        return str(Path(path).expanduser()) if path.startswith("~") else path
-    except RuntimeError:
-        raise ConfigError(f"{where}: {path!r} names a home directory that is not known") from None
-
-
-@Form
-def _finite(value: Any, where: str) -> float:
-    """Read a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise expected("a number", value, where)
-    try:
-        real = float(value)
-    except OverflowError:
-        real = math.inf
-    if not math.isfinite(real):
-        raise expected("a finite number", value, where)
-    return real
-
-
-def _choice(*words: str) -> Form:
-    """Return the form of one of `words`; a mistyped one is an unknown name."""
-
-    def read(value: object, where: str) -> str:
-        word: str = _text.read(value, where)
-        if word not in words:
-            raise UnknownNameError(f"{where}: {word!r} is not one of {', '.join(words)}")
-        return word
-
-    return Form(read)
-
-
-@Form
-def _date(value: Any, where: str) -> datetime.date:
-    """Read a local date; a date with a time would be a different day elsewhere."""
-    if isinstance(value, str) and _DATE.fullmatch(value):
-        try:
-            return datetime.date.fromisoformat(value)
-        except ValueError:
-            pass
-    if isinstance(value, datetime.datetime) or not isinstance(value, datetime.date):
-        raise expected("a date such as 2027-01-31", value, where)
-    return value
-
-
-@Form
-def _permutation(value: Any, where: str) -> tuple[int, ...]:
-    """Read axes as `numpy.transpose` takes them, each exactly once."""
-    what = "an array of axes such as [0, 3, 1, 2]"
-    axes: tuple[int, ...] = list_of(_WHOLE, what=what).read(value, where)
-    if not axes:
-        raise expected(what, value, where)
-    if sorted(axes) != list(range(len(axes))):
-        raise ConfigError(f"{where}: {list(axes)} must name each axis from 0 to {len(axes) - 1} once")
-    return axes
-
-
-def spec_text(value: object, where: str) -> str | None:
-    """Read a spec, or one number, and return it as text; ``None`` = all."""
-    spec = value if isinstance(value, str) else str(_WHOLE.read(value, where))
-    return None if parse_spec(spec, where=where) is None else spec
-
 
 _SIDES = ("left", "right", "golden", "third")
 _FORMATS = ("NCHW", "NHWC", "HWCN", "CHWN")
@@ -183,9 +99,9 @@ def read_options(values: Mapping[str, Any], spelled: Mapping[str, str], base: Pa
     """Read values of flags or ini keys, ``None`` = not given; `spelled` has the flag or key of each, for messages."""
     readers = _shared_keys(base) | {
         "config": Form(path_text),
-        "replay": Form(lambda value, where: str(base / _text.read(value, where))),
+        "replay": Form(lambda value, where: str(base / filled_text.read(value, where))),
         "threshold": Form(
-            lambda value, where: tuple(parse_threshold(one, where=where) for one in _TEXTS.read(value, where))
+            lambda value, where: tuple(parse_threshold(one, where=where) for one in TEXTS.read(value, where))
         ),
         "align": Form(_typed_align),
         **dict.fromkeys(("min_coverage", "min_replayed"), _coverage(is_per_cent=True)),
@@ -198,7 +114,7 @@ def read_options(values: Mapping[str, Any], spelled: Mapping[str, str], base: Pa
 
 def read_file(table: object, name: FileName, base: Path) -> dict[str, Any]:
     """Read ``[msdump]`` and the tables below it; relative paths start from `base`."""
-    values: dict[str, Any] = _table(_file_keys(name, base), join=" ").read(table, name.place())
+    values: dict[str, Any] = table_of(_file_keys(name, base), join=" ").read(table, name.place())
     return values
 
 
@@ -210,32 +126,32 @@ def _shared_keys(base: Path) -> dict[str, Form]:
 
     by_kind = {
         "path": Form(path),
-        "text": _text,
-        "texts": _TEXTS,
+        "text": filled_text,
+        "texts": TEXTS,
         "number": Form(_number),
         "count": Form(
             lambda value, where: parse_count(
-                value if isinstance(value, str | bool) else _WHOLE.read(value, where), where=where
+                value if isinstance(value, str | bool) else WHOLE.read(value, where), where=where
             )
         ),
         "switch": FLAG,
     }
     readers = {
-        option.name: _choice(*option.choices) if option.choices else by_kind[option.kind]
+        option.name: choice_of(*option.choices) if option.choices else by_kind[option.kind]
         for option in OPTIONS
         if option.toml
     }
     return readers | {
         **dict.fromkeys(_SIDES, Form(partial(_side, base=base))),
         "profile": Form(_profile),
-        "pair_by": Form(lambda value, where: ways_named(_TEXTS.read(value, where), where=where)),
+        "pair_by": Form(lambda value, where: ways_named(TEXTS.read(value, where), where=where)),
         "without": Form(
-            lambda value, where: {metric_name(one, where=where): where for one in _TEXTS.read(value, where)}
+            lambda value, where: {metric_name(one, where=where): where for one in TEXTS.read(value, where)}
         ),
         **dict.fromkeys(("iteration", "rank", "graph"), Form(_spec)),
         "report": Form(_report),
         "jobs": Form(
-            lambda value, where: parse_jobs(value if isinstance(value, str) else _WHOLE.read(value, where), where=where)
+            lambda value, where: parse_jobs(value if isinstance(value, str) else WHOLE.read(value, where), where=where)
         ),
     }
 
@@ -243,14 +159,14 @@ def _shared_keys(base: Path) -> dict[str, Form]:
 def _file_keys(name: FileName, base: Path) -> dict[str, Form]:
     """Return the forms of every key of ``[msdump]``."""
     own_path = Form(lambda value, where: base / _own_path(value, where))
-    shards = _table({**dict.fromkeys(_SIDES, Form(partial(_mesh, base=base))), "tokens": Form(_tokens)}, join=" ")
+    shards = table_of({**dict.fromkeys(_SIDES, Form(partial(_mesh, base=base))), "tokens": Form(_tokens)}, join=" ")
     return _shared_keys(base) | {
         **dict.fromkeys(("min_coverage", "min_replayed"), _coverage(is_per_cent=False)),
         "graph_files": list_of(own_path, what="an array of paths"),
-        "nan": _choice("match", "forbid"),
+        "nan": choice_of("match", "forbid"),
         "dtype_hint": FLAG,
-        "left_format": _choice(*_FORMATS),
-        "right_format": _choice(*_FORMATS),
+        "left_format": choice_of(*_FORMATS),
+        "right_format": choice_of(*_FORMATS),
         "align": Form(_align),
         "map": Form(lambda value, _where: read_map(value, name, base)),
         "rule": _tables(name, "rule", _rule),
@@ -300,20 +216,20 @@ def read_map(value: object, name: FileName, base: Path) -> tuple[MapEntry, ...]:
 
 
 _COORDINATE_KEYS: dict[str, Form] = {
-    "rank": _WHOLE,
-    "net": _text,
-    "graph": _WHOLE,
-    "iteration": _WHOLE,
-    "occurrence": _WHOLE,
+    "rank": WHOLE,
+    "net": filled_text,
+    "graph": WHOLE,
+    "iteration": WHOLE,
+    "occurrence": WHOLE,
 }
 _AXIS = whole("an axis: a whole number, -1 for the last", least=-32, most=32)
-_ENTRY = _table(
+_ENTRY = table_of(
     {
-        **dict.fromkeys(("left", "right"), _TEXTS),
+        **dict.fromkeys(("left", "right"), TEXTS),
         "join": _AXIS,
-        "crop": union("the number of an axis or its name", (int, _AXIS), (str, _text)),
+        "crop": union("the number of an axis or its name", (int, _AXIS), (str, filled_text)),
         "reshape": FLAG,
-        "transpose": _permutation,
+        "transpose": permutation,
         **_COORDINATE_KEYS,
     },
     "left",
@@ -323,14 +239,14 @@ _ENTRY = _table(
 
 
 def _dtype(value: object, where: str) -> str:
-    name = canonical(_text.read(value, where))
+    name = canonical(filled_text.read(value, where))
     if name is None or not DTYPES[name].native:
         known = [one for one, fact in DTYPES.items() if fact.native]
         raise UnknownNameError(f"{where}: no numbers are known of data type {value!r}; {nearest(str(value), known)}")
     return name
 
 
-_LENGTHS = list_of(_WHOLE, what="an array of lengths")
+_SHAPE = list_of(WHOLE, what="an array of lengths")
 
 
 def _by_operator(form: Form, kind: type | tuple[type, ...], what: str) -> Form:
@@ -343,13 +259,13 @@ def _by_operator(form: Form, kind: type | tuple[type, ...], what: str) -> Form:
     )
 
 
-_SIDE = _table(
+_SIDE = table_of(
     {
         "path": Form(path_text),
-        "net": _text,
+        "net": filled_text,
         **dict.fromkeys(("rank", "graph", "iteration"), Form(spec_text)),
         "dtype": _by_operator(Form(_dtype), str, "a data type"),
-        "shape": _by_operator(_LENGTHS, (list, tuple), "an array of lengths"),
+        "shape": _by_operator(_SHAPE, (list, tuple), "an array of lengths"),
     },
     "path",
 )
@@ -398,8 +314,12 @@ def _own_path(value: object, where: str) -> str:
     return path
 
 
+def _jobs(value: object, where: str) -> int:
+    return parse_jobs(value if isinstance(value, str) else WHOLE.read(value, where), where=where)
+
+
 def _profile(value: object, where: str) -> str:
-    name: str = _text.read(value, where)
+    name: str = filled_text.read(value, where)
     if name not in profile_names():
         raise UnknownNameError(f"{where}: unknown profile {name!r}; {nearest(name, profile_names())}")
     return name
@@ -411,7 +331,7 @@ def _spec(value: object, where: str) -> frozenset[int] | None:
 
 
 def _report(value: object, where: str) -> tuple[str, ...]:
-    kinds = parse_report(value if isinstance(value, str) else _TEXTS.read(value, where), where=where)
+    kinds = parse_report(value if isinstance(value, str) else TEXTS.read(value, where), where=where)
     # The page refers to results.json for what it has no room for.
     return ("json", *kinds) if "html" in kinds and "json" not in kinds else kinds
 
@@ -419,7 +339,7 @@ def _report(value: object, where: str) -> tuple[str, ...]:
 def _number(value: object, where: str) -> float:
     if isinstance(value, str):
         return finite(value.strip(), f"{where}: {value!r} is not a finite number")
-    return float(_finite.read(value, where))
+    return float(finite_number.read(value, where))
 
 
 def parse_threshold(text: str, *, where: str = "--msdump-threshold") -> tuple[str, float]:
@@ -441,7 +361,7 @@ def _align(value: object, where: str) -> Align:
 
 def _coverage(*, is_per_cent: bool) -> Form:
     def read(value: object, where: str) -> float:
-        share = value if isinstance(value, str) else _finite.read(value, where)
+        share = value if isinstance(value, str) else finite_number.read(value, where)
         return parse_coverage(share, flag=is_per_cent, where=where)
 
     return Form(read)
@@ -450,7 +370,7 @@ def _coverage(*, is_per_cent: bool) -> Form:
 def _typed_align(value: object, where: str) -> Align:
     """Read ``KEY=SPEC`` of the command line; one coordinate may be named several times."""
     table: dict[str, str] = {}
-    for one in _TEXTS.read(value, where):
+    for one in TEXTS.read(value, where):
         coordinate, equals, arrows = (part.strip() for part in one.partition("="))
         if not equals:
             raise ConfigError(f"{where}: {one!r} is not KEY=SPEC, e.g. iteration=9->0")
@@ -461,14 +381,14 @@ def _typed_align(value: object, where: str) -> Align:
 @Form
 def _sizes(value: Any, where: str) -> dict[str, int]:
     what = "a table such as { tp = 2, cp = 2 }"
-    sizes: dict[str, int] = by_name(_WHOLE, what=what).read(value, where)
+    sizes: dict[str, int] = by_name(WHOLE, what=what).read(value, where)
     if not sizes:
         raise expected(what, value, where)
     return sizes
 
 
-_LENGTHS = Form(lambda value, where: list_of(_WHOLE).read(value if isinstance(value, list) else [value], where))
-_RENUMBERING = _table({"axis": _text, "names": _text, "each": _LENGTHS}, "axis", "names", "each")
+_LENGTHS = Form(lambda value, where: list_of(WHOLE).read(value if isinstance(value, list) else [value], where))
+_RENUMBERING = table_of({"axis": filled_text, "names": filled_text, "each": _LENGTHS}, "axis", "names", "each")
 
 
 @Form
@@ -480,20 +400,29 @@ def _renumberings(value: Any, where: str) -> tuple[Any, ...]:
     return tuple(made(**_RENUMBERING.read(one, place), where=place) for place, one in places)
 
 
-_MESH = _table(
+_MESH = table_of(
     {
         "axes": _sizes,
-        "order": _text,
-        "from": _choice("order", "dir", "meta"),
+        "order": filled_text,
+        "from": choice_of("order", "dir", "meta"),
         "renumber": _renumberings,
         "strategy": Form(_own_path),
     }
 )
-_TOKENS = _table(
-    {"ids": _text, "pad": _WHOLE, "mask": _text, "match": _TEXTS, "steps": _choice("iteration", "occurrence")}, "ids"
+_TOKENS = table_of(
+    {
+        "ids": filled_text,
+        "pad": WHOLE,
+        "mask": filled_text,
+        "match": TEXTS,
+        "steps": choice_of("iteration", "occurrence"),
+    },
+    "ids",
 )
 # The dimensions of a number are an empty text.
-_DIMS = _table({"match": _text, "dims": TEXT, "side": _choice(*_SIDES), "lengths": _LENGTHS}, "match", "dims", join=" ")
+_DIMS = table_of(
+    {"match": filled_text, "dims": TEXT, "side": choice_of(*_SIDES), "lengths": _LENGTHS}, "match", "dims", join=" "
+)
 
 
 def _mesh(value: object, where: str, base: Path) -> Any:
@@ -526,8 +455,8 @@ def _dims(table: object, where: str, _label: str) -> Any:
     return offered("shards").DimsEntry(keys["match"], dims, keys.get("side"))
 
 
-_TOLERANCE = _table({"rtol": _finite, "atol": _finite}, "rtol", "atol")
-_LEVELS = _table({"fail": _finite, "warn": _finite})
+_TOLERANCE = table_of({"rtol": finite_number, "atol": finite_number}, "rtol", "atol")
+_LEVELS = table_of({"fail": finite_number, "warn": finite_number})
 
 
 def _read_levels(value: Any, where: str) -> tuple[float | None, float | None]:
@@ -538,7 +467,7 @@ def _read_levels(value: Any, where: str) -> tuple[float | None, float | None]:
 
 
 # Of one number, and of a known drift: within it is what warns.
-_LEVEL = Form(lambda value, where: (_finite.read(value, where), None))
+_LEVEL = Form(lambda value, where: (finite_number.read(value, where), None))
 _LIMIT = union("a number or { fail = …, warn = … }", (Mapping, Form(_read_levels)), ((int, float), _LEVEL))
 
 
@@ -558,26 +487,26 @@ def _limit_keys(limit: Form) -> dict[str, Form]:
     return keys | unlimited
 
 
-_RULE = _table(
+_RULE = table_of(
     {
         **_limit_keys(_LIMIT),
         "allclose": _TOLERANCE,
-        "match": _text,
-        "op_type": _TEXTS,
-        "dtype": _text,
-        "complex": _choice("error", "allow"),
-        "slice_axis": _WHOLE,
+        "match": filled_text,
+        "op_type": TEXTS,
+        "dtype": filled_text,
+        "complex": choice_of("error", "allow"),
+        "slice_axis": WHOLE,
     },
     join=" ",
 )
-_DRIFT = _table(
+_DRIFT = table_of(
     {
         **_limit_keys(_LEVEL),
         "allclose": _refuse("cannot be a known drift's limit; set one on another metric"),
-        "match": _text,
-        "reason": _text,
-        "until": _date,
-        "operator": _text,
+        "match": filled_text,
+        "reason": filled_text,
+        "until": date,
+        "operator": filled_text,
         **_COORDINATE_KEYS,
     },
     *("match", "reason", "until"),
