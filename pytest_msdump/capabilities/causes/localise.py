@@ -67,9 +67,9 @@ def with_causes(report: Report, plan: Plan) -> Report:
         given |= more
         found = localise(plan, run, given)
     placed = {**run, **found.records}
-    placed |= with_one_mistake(placed)
     notes: list[Message] = []
     if any(record.fails for record in run.values()):
+        placed |= with_one_mistake(placed)
         # Loaded for what fails alone.
         from pytest_msdump.capabilities.causes.mispaired import mispaired, step_shift
 
@@ -220,11 +220,11 @@ class _Part:
             nodes = dict(self._in_order())
             self._grown = growth_by_order(nodes)
             self.roles = roles_by_order(nodes, self._grown) if failing else {}
-            self._regions = dict(self._before_inputs(nodes))
+            self._regions = dict(self._before_inputs(nodes)) if failing else {}
         else:
             self._grown = growth_by_graph(self._nodes)
             self.roles = roles_by_graph(self._nodes, self._grown) if failing else {}
-        if group.knows_calls:
+        if group.knows_calls and failing:
             self._regions = Regions(
                 group,
                 self._nodes,

@@ -18,7 +18,6 @@ from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.errors import ConfigError, TensorFileError
 from pytest_msdump.core.escape import toml_value
-from pytest_msdump.core.model.tensor import STRUCTURE
 from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.coverage import map_entry_lines
 from pytest_msdump.core.report.tables import hanging
@@ -199,9 +198,9 @@ def _table(planned: Plan, parsed: argparse.Namespace, folder: Path, *, has_entri
         if (value := getattr(parsed, f"msdump_{name}", None)) is not None:
             table[name] = dict(one.split("=", 1) for one in value) if name == "align" else value
     ways = {pair.how for pair in planned.pairing.pairs}
-    if has_entries and STRUCTURE in ways:
+    if has_entries and "structure" in ways:
         # With entries of a map, these pair only where they are asked for.
-        table["pair_by"] = ["map", "fusion", "name", "mangled", STRUCTURE]
+        table["pair_by"] = ["map", "fusion", "name", "mangled", "structure"]
     return table
 
 

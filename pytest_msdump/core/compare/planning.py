@@ -225,11 +225,12 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
     if suite.policy.limits is not None:
         right = _noted(right, suite.policy.limits.notes_with(right, pairing))
     # First of all notes: runs with different inputs have nothing to agree about.
-    # Of a part of a weight the digest says nothing of the whole.
-    refs = (*left.refs, *right.refs, *(ref for pair in pairing.pairs for ref in (pair.left, pair.right)))
-    is_cut = any("shards" in ref.parts for ref in refs)
     by_tokens = suite.sharding is not None and suite.sharding.tokens is not None
-    said = () if is_cut else different_origins(left, right, pairing.pairs, by_tokens=by_tokens)
+    said = different_origins(left, right, pairing.pairs, by_tokens=by_tokens)
+    paired = (ref for pair in pairing.pairs for ref in (pair.left, pair.right))
+    if said and any("shards" in ref.parts for ref in (*left.refs, *right.refs, *paired)):
+        # Of a part of a weight the digest says nothing of the whole.
+        said = ()
     if notes := (*said, *left.notes, *pairing.notes):
         left = replace(left, notes=notes)
     pairing = without_folded(pairing, left, right)
