@@ -322,15 +322,6 @@ def transposed(values: Array, _: Random, __: float) -> Array:
     return np.ascontiguousarray(values.transpose())
 
 
-def axis_more(values: Array, _: Random, __: float) -> Array:
-    return values[None]
-
-
-def flattened(values: Array, _: Random, __: float) -> Array:
-    only(values.ndim >= 2)
-    return values.reshape(-1)
-
-
 def row_more(values: Array, _: Random, __: float) -> Array:
     only(values.ndim and values.size)
     return np.concatenate([values, values[:1]])

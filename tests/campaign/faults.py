@@ -311,8 +311,6 @@ KINDS = (
     Kind("bytes of the other order", V(edits.bytes_swapped)),
     # Shapes and types
     Kind("transposed", V(edits.transposed)),
-    Kind("an axis more", V(edits.axis_more)),
-    Kind("flattened", V(edits.flattened)),
     Kind("a row more", V(edits.row_more)),
     Kind("a row less", V(edits.row_less)),
     Kind("no elements", V(edits.nothing_left)),

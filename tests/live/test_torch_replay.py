@@ -577,9 +577,9 @@ def test_a_port_that_is_wrong_from_its_first_layer_finds_its_partners(sides):
     assert {one.how for one in found.suggestions} == {"replay"}
     by_name = {found.right[one.right].key.op.label: one for one in found.suggestions}
     # What is right fits to rounding although all before it is wrong.
-    assert by_name["query"].fits[0].apart < 1e-6
-    assert by_name["blocks.1.up"].fits[0].apart < 1e-6
-    assert by_name["key"].fits[0].apart > 1e-3
+    assert by_name["query"].fits[0].how.apart < 1e-6
+    assert by_name["blocks.1.up"].fits[0].how.apart < 1e-6
+    assert by_name["key"].fits[0].how.apart > 1e-3
     partner = found.partner(by_name["query"], by_name["query"].fits[0], "left")
     assert partner.why.startswith("the reference makes it of the left's own values, same shape; values differ by ")
 

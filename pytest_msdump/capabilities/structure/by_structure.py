@@ -17,7 +17,8 @@ from pytest_msdump.capabilities.structure.candidates import Candidates
 from pytest_msdump.capabilities.structure.evidence import Layer
 from pytest_msdump.capabilities.structure.joined import joined_pairs
 from pytest_msdump.capabilities.structure.meeting import Meeting, meetings
-from pytest_msdump.capabilities.structure.scopes import ScopeRun, dotted
+from pytest_msdump.capabilities.structure.nodes import is_of_nodes, modules_of_nodes
+from pytest_msdump.capabilities.structure.scopes import Path, ScopeRun, dotted
 from pytest_msdump.capabilities.structure.words import read_names, shown
 from pytest_msdump.core.matching.coordinates import Place, compatible
 from pytest_msdump.core.matching.leaving import Leaving
@@ -71,7 +72,12 @@ class _Meeting:
     def _layers(self, side: Side, run: ScopeRun) -> tuple[list[Layer], bool]:
         """Return what leaves each module of a run, and whether it is known in which order they ran."""
         paths = list(dict.fromkeys((*run.modules, *run.members)))
-        naming = read_names([dotted(path) for path in paths])
+        names = {path: dotted(path) for path in paths}
+        if is_of_nodes([*names.values()]):
+            left = modules_of_nodes({names[path]: self._time(side, run, path) for path in paths})
+            names = {path: left[name] for path, name in names.items() if name in left}
+            paths = [*names]
+        naming = read_names([*names.values()])
         paths = paths if naming.names else []
         has_times = all(
             side.refs[ref].source.timestamp is not None for op in run.numbers for ref in side.outputs(op).values()
@@ -94,6 +100,13 @@ class _Meeting:
         refs = (side.refs[ref] for layer in found for ref in layer.tensors.values())
         is_ordered = bool(naming.order) or has_times or all(ref.place is not None for ref in refs)
         return found, is_ordered
+
+    def _time(self, side: Side, run: ScopeRun, path: Path) -> int | None:
+        """Return when a path gave out its first tensor."""
+        calls = run.calls(path, run.count(path) or 1)
+        refs = [ref for one in (() if isinstance(calls, Message) else calls) for ref in one.tensors.values()]
+        times = [time for ref in refs if (time := side.refs[ref].source.timestamp) is not None]
+        return min(times, default=None)
 
     def _size(self, side: Side, leaving: Leaving, ref: int) -> int | None:
         shape = leaving.shape or self._request.shape_of(side.refs[ref])

@@ -8,7 +8,7 @@ inside, it meets what has none inside. Weights, gradients and what an optimizer 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -194,11 +194,37 @@ def _leaves(sides: tuple[_Side, _Side], *, is_ordered: bool) -> Mapping[tuple[in
     places = [
         dict(zip(side.leaves, places_of([side.layers[one] for one in side.leaves]), strict=True)) for side in sides
     ]
+    elsewhere = _meant_elsewhere(sides, found)
     return {
         (one, other): why
         for (one, other), why in found.items()
-        if times[0][one] == times[1][other] == 1 and may_be_in(places[0][one], places[1][other])
+        if times[0][one] == times[1][other] == 1
+        and may_be_in(places[0][one], places[1][other])
+        and (one, other) not in elsewhere
     }
+
+
+def _meant_elsewhere(sides: tuple[_Side, _Side], pairs: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Return pairs of which one has the very name of another layer, where most that have such a name meet it.
+
+    Where most do not, one side counts from 0 and the other from 1; but not if numbers around theirs are the same.
+    """
+    names = [defaultdict[Hashable, set[int]](set) for _ in sides]
+    for side, known in zip(sides, names, strict=True):
+        for number in side.leaves:
+            one = side.layers[number]
+            known[one.step, one.words, one.size].add(number)
+    agreeing, elsewhere, siblings = 0, set[tuple[int, int]](), set[tuple[int, int]]()
+    for pair in pairs:
+        one, other = (side.layers[number] for side, number in zip(sides, pair, strict=True))
+        meant = names[1].get((one.step, one.words, one.size)), names[0].get((other.step, other.words, other.size))
+        agreeing += one.words == other.words
+        if one.words != other.words and any(meant):
+            elsewhere.add(pair)
+            shared = [word for word, its in zip(one.words[:-1], other.words, strict=False) if word == its]
+            is_same_around = len(shared) == len(one.words) - 1 and any(isinstance(word, int) for word in shared)
+            siblings |= {pair} if is_same_around else set()
+    return elsewhere if agreeing > len(elsewhere) else siblings
 
 
 def _crosses(pair: tuple[int, int], along: Sequence[tuple[int, int]]) -> bool:

@@ -24,8 +24,6 @@ _COUNTER_BEFORE = re.compile(r"([0-9]{2,9})_+(?=.)")
 _COUNTER_BEHIND = re.compile(r"_(?:b?float|u?int|bool|complex)[0-9]*_([0-9]{1,9})$")
 _STEP = re.compile(r"([0-9]{1,9})\.(.+)")
 _OUTPUT = re.compile(r"_output$")
-# Outputs of an exported graph's nodes, of which several make a layer.
-_NODE = re.compile(r"[A-Z][A-Za-z]*_output_[0-9]+(?:_output)?$")
 # Longer numbers are dates and identifiers.
 _LONGEST_NUMBER = 6
 _LEAST_COUNTED = 2
@@ -166,15 +164,11 @@ class Naming(NamedTuple):
 def read_names(names: Sequence[str]) -> Naming:
     """Read the names of one side together, since a counter or a prefix is one only where all names have it.
 
-    No names come back where these are of single operators, which are not the layers that they are named after.
-
     >>> names, order, _ = read_names(["000_stem_conv", "001_stem_ln1"])
     >>> [name.words for name in names], order
     ([('conv',), ('norm', 1)], [0, 1])
     """
     steps, names = _steps_of(names)
-    if sum(bool(_NODE.search(name)) for name in names) * 2 > len(names):
-        return Naming([], None, ())
     order = None
     for pattern in (_COUNTER_BEFORE, _COUNTER_BEHIND):
         hits = [pattern.match(name) if pattern is _COUNTER_BEFORE else pattern.search(name) for name in names]

@@ -322,3 +322,12 @@ def test_a_dump_of_some_operators_keeps_the_paths_of_its_blocks() -> None:
 
 def test_older_names_of_the_way_mean_it() -> None:
     assert ways_named(["graph", "name", "scope"], where="pair_by") == ("name", "structure")
+
+
+def test_a_layer_of_the_very_name_of_another_one_is_not_its_neighbour_in_a_list() -> None:
+    """Convolutions of which only the norm behind was saved: places in a list are those of the other side."""
+    inside = [(block, place) for block in range(3) for place in range(3)]
+    left = [(f"a.{block}.{place}", 8 + block) for block, place in inside if place]
+    right = [(f"model.b.{block}.{place}", 8 + block) for block, place in inside]
+    for one, other in met(left, right).items():
+        assert one.split(".")[-2:] == other.split(".")[-2:]
