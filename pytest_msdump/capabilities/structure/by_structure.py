@@ -6,8 +6,10 @@ kinds, numbers of elements and order decide (`alike`). No values are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from math import prod
 
 from pytest_msdump.capabilities.structure.addresses import runs_of
@@ -21,12 +23,16 @@ from pytest_msdump.capabilities.structure.nodes import is_of_nodes, modules_of_n
 from pytest_msdump.capabilities.structure.scopes import Path, ScopeRun, dotted
 from pytest_msdump.capabilities.structure.words import read_names, shown
 from pytest_msdump.core.matching.coordinates import Place, compatible
+from pytest_msdump.core.matching.kinds import WeightName, is_weight, spelling_of_name, weight_name
 from pytest_msdump.core.matching.leaving import Leaving
 from pytest_msdump.core.matching.pairing_state import PairingRequest, PairingState
 from pytest_msdump.core.matching.sides import Side
 from pytest_msdump.core.matching.transforms import Shape
 from pytest_msdump.core.model.tensor import COORDINATES
 from pytest_msdump.core.text import Message, say
+
+# What stands between the parts of a name.
+_LINKS = re.compile(r"[./]")
 
 
 def pair_by_structure(state: PairingState, request: PairingRequest) -> None:
@@ -54,6 +60,8 @@ class _Meeting:
         self._candidates = Candidates(state, request, reopened="inside_scope")
         # Of tensors behind views, as far as graphs say it.
         self._shapes: dict[tuple[str, int], Shape] = {}
+        # What modules are called, by the tensor that leaves them.
+        self._names: dict[tuple[str, int], str] = {}
 
     def meet(self, left: ScopeRun, right: ScopeRun, at: Place, other: Place) -> None:
         """Add the pairs of two runs."""
@@ -61,8 +69,12 @@ class _Meeting:
             self._layers(side, run) for side, run in ((self._state.left, left), (self._state.right, right))
         )
         ours, theirs = _of_step(ours, theirs, other), _of_step(theirs, ours, at)
-        for found in meetings(ours, theirs, are_ordered=(is_left_ordered, is_right_ordered)):
+        met = meetings(ours, theirs, are_ordered=(is_left_ordered, is_right_ordered))
+        for found in met:
             self._take(found)
+        self._candidates.add()
+        for found in met:
+            self._take_weights(found)
         self._candidates.add()
         for pair in list(joined_pairs(self._state, self._request, ours, theirs)):
             self._state.add(pair)
@@ -94,6 +106,7 @@ class _Meeting:
                 order = (
                     naming.order[number] if naming.order else (time if has_times else None) or leaving.tensors[first]
                 )
+                self._names[side.name, leaving.tensors[first]] = names[path]
                 if leaving.shape is not None:
                     self._shapes[side.name, leaving.tensors[first]] = leaving.shape
                 found.append(Layer(named.words, named.role, dict(leaving.tensors), sizes, order, named.parts, step))
@@ -120,6 +133,33 @@ class _Meeting:
                 for name, layer in (("left", found.left), ("right", found.right))
             )
             self._candidates.take(left, right, by)
+
+    def _take_weights(self, found: Meeting) -> None:
+        """Take the weights of two modules that meet, by what they are called behind the modules' names."""
+        names = [self._names.get((side, layer.tensors[0])) if 0 in layer.tensors else None
+                 for side, layer in (("left", found.left), ("right", found.right))]  # fmt: skip
+        if None in names or "" in names:
+            return
+        ours, theirs = (spelling_of_name(_LINKS.sub("_", name or "")) for name in names)
+        for weight, refs in self._weights[0].items():
+            partner = weight._replace(weight=theirs + weight.weight.removeprefix(ours))
+            if weight.weight.startswith(ours) and weight.weight != ours and len(refs) == 1:
+                others = self._weights[1].get(partner, [])
+                if len(others) == 1:
+                    by = say(Message("structure_module", {"left": names[0] or "", "right": names[1] or ""}))
+                    self._candidates.take(Leaving({0: refs[0]}, None), Leaving({0: others[0]}, None), by)
+
+    @cached_property
+    def _weights(self) -> Sequence[Mapping[WeightName, list[int]]]:
+        found: list[dict[WeightName, list[int]]] = []
+        for side in (self._state.left, self._state.right):
+            known: dict[WeightName, list[int]] = {}
+            for number, op in enumerate(side.ops):
+                name = weight_name(op.key.label)
+                if name is not None and is_weight(op.key):
+                    known.setdefault(name, []).extend(side.outputs(number).values())
+            found.append(known)
+        return found
 
 
 def _of_step(layers: list[Layer], others: list[Layer], place: Place) -> list[Layer]:

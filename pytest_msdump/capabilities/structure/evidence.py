@@ -22,6 +22,8 @@ _NO_WORD = -1.0
 _WORDS = 6.0
 _KIND = 1.5
 _SIZE, _MOST_SIZE = 0.8, 2.0
+# The only one of a number of elements, on both sides.
+_ONLY = 2.5
 _CHANGES, _CHANGES_NOT = 1.0, -3.0
 _RARER = -2.0
 _NUMBER, _OTHER_NUMBER = 1.0, -4.0
@@ -114,7 +116,8 @@ def weights_between(
     """Return the different looks of both sides, and the weight of each left beside each right one."""
     rows, columns = list(dict.fromkeys(ours)), list(dict.fromkeys(theirs))
     rarity = rarity_of({one.words for one in rows}, {one.words for one in columns})
-    sizes = Counter(one.size for one in (*ours, *theirs))
+    once = [Counter(one.size for one in side) for side in (ours, theirs)]
+    sizes = once[0] + once[1]
     whole = len(ours) + len(theirs)
     base = _ALONE + (_chain(ours, theirs) if is_ordered else 0.0)
     found = np.zeros((len(rows), len(columns)))
@@ -127,6 +130,7 @@ def weights_between(
                 known = base + (_WORDS * likeness if likeness else _NO_WORD) + _compared(one, other)
                 if one.size is not None and other.size is not None:
                     known += min(_MOST_SIZE, _SIZE * math.log(whole / sizes[one.size]))
+                    known += _ONLY if once[0][one.size] == once[1][one.size] == 1 else 0.0
                 found[row, column] = math.exp(known)
     return rows, columns, found
 

@@ -21,6 +21,7 @@ from pytest_msdump.capabilities.structure.chain import sure_pairs
 from pytest_msdump.capabilities.structure.evidence import (
     UNORDERED,
     Layer,
+    Look,
     is_doubtful,
     is_told,
     last_of,
@@ -66,7 +67,8 @@ class _Side:
         before: tuple[str, ...] = ()
         for one in self.layers:
             end = len(one.parts)
-            is_around = len(before) > end > 0 and before[:end] == one.parts
+            # What has no name is the network itself.
+            is_around = bool(before) and (not one.words or (len(before) > end > 0 and before[:end] == one.parts))
             is_named = (
                 not is_ordered
                 and is_around
@@ -249,9 +251,17 @@ def _chained(sides: tuple[_Side, _Side]) -> Iterator[tuple[int, int]]:
     pairs = found | {(-1, -1), (len(looks[0]), len(looks[1]))}
     for one, other in found:
         ours, theirs = looks[0][one], looks[1][other]
-        is_between = {(one - 1, other - 1), (one + 1, other + 1)} <= pairs
+        is_between = all((_next(looks[0], one, by), _next(looks[1], other, by)) in pairs for by in (-1, 1))
         if not is_doubtful(ours, theirs, marks) and (is_between or is_told(ours, theirs)):
             yield sides[0].leaves[one], sides[1].leaves[other]
+
+
+def _next(looks: Sequence[Look], place: int, by: int) -> int:
+    """Return the place of the next layer that does more than to pass on what it is given."""
+    place += by
+    while 0 <= place < len(looks) and looks[place].words[-1:] and looks[place].words[-1] in PASSING:
+        place += by
+    return place
 
 
 def _named(sides: tuple[_Side, _Side]) -> Iterator[tuple[int, int]]:

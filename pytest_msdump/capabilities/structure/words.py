@@ -52,7 +52,8 @@ _ALIASES = {
     "down": "down proj, w 2, dense 4 h to h, output dense",
     "gate up": "gate up proj, w 13",
     "act": "activation, act fn, relu, gelu, silu, swish, tanh, sigmoid, elu, mish, hardswish, hardsigmoid, leakyrelu, "
-    "leaky relu, nonlinearity, intermediate act fn, intermediate act",
+    "leaky relu, lrelu, prelu, selu, celu, relu 6, hswish, hsigmoid, quickgelu, softplus, "
+    "nonlinearity, intermediate act fn, intermediate act",
     "norm": "ln, bn, gn, layernorm, layer norm, batchnorm, batch norm, rmsnorm, rms norm, groupnorm, group norm, "
     "normalization, instancenorm",
     "norm 1": "input layernorm, input layer norm, layernorm before, attention output norm, "
@@ -255,6 +256,10 @@ def _meant(parts: list[str]) -> tuple[list[str], str]:
     while start < len(parts) and parts[start] in _AROUND:
         start += 1
     words = _translated(_translated(parts[start:], _TABLE), _BESIDE_WORDS)
+    if words[-2:-1] in (["running"], ["moving"]):
+        # A norm keeps them beside its weights.
+        words[-2:] = [f"running {words[-1]}"]
+        role = role or "weight"
     if not role and words[-1:] in (["weight"], ["bias"]):
         role = "weight"
     if words == ["output"]:

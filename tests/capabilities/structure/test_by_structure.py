@@ -331,3 +331,11 @@ def test_a_layer_of_the_very_name_of_another_one_is_not_its_neighbour_in_a_list(
     right = [(f"model.b.{block}.{place}", 8 + block) for block, place in inside]
     for one, other in met(left, right).items():
         assert one.split(".")[-2:] == other.split(".")[-2:]
+
+
+def test_the_only_layers_of_a_size_meet_behind_paired_ones_and_their_weights_follow() -> None:
+    """`head` and `fc`, with weights and what a norm keeps saved behind the layers."""
+    shared = [("conv1", 64), ("bn1", 64), ("act1", 64), ("pool", 32), ("conv2", 48), ("bn2", 48)]
+    left = [*shared, ("lrelu", 48), ("head", 10), ("head.weight", 30), ("bn1.running_mean", 4)]
+    right = [*shared, ("act2", 48), ("flatten", 48), ("fc", 10), ("fc.weight", 30), ("bn1.running_mean", 4)]
+    assert met(left, right).items() >= {"head": "fc", "head.weight": "fc.weight"}.items()
