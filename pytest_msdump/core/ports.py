@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 GROUP = "pytest_msdump.capabilities"
 _ROWS = "hooks"
 # What is measured and judged, and what clears: of this package alone.
-_OWN_STAGES = frozenset({"road", "measured", "estimated", "excused"})
+_OWN_STAGES = frozenset({"ruled", "road", "measured", "estimated", "excused"})
 
 
 class BrokenCapabilityError(ConfigError):
@@ -280,6 +280,19 @@ class Paired(Protocol):
         """Return the pairing, in which the same tensors meet, and notes on further runs, by name."""
 
 
+class Ruled(Protocol):
+    """Stage ``ruled``: adds to pairs what keys of rules say of them; its condition is such a key (``RULE_KEYS``).
+
+    Examples
+    --------
+    >>> def with_owner(pairing, policy):
+    ...     return replace(pairing, pairs=tuple(owned(pair, marks_of(policy, pair, "owner")) for pair in pairing.pairs))
+    """
+
+    def __call__(self, pairing: Pairing, policy: Policy, /) -> Pairing:
+        """Return the pairing, in which the same tensors meet."""
+
+
 class LimitSource(Protocol):
     """Stage ``limits``: limits that stand between the rules of a suite and its profile. Asked once per pair, at plan.
 
@@ -311,7 +324,8 @@ class Road(Protocol):
 class Measured(Protocol):
     """Stage ``measured``: adds numbers to what the kernel measured, while both tensors are open.
 
-    Its condition is ``"golden"``: there is a golden or a third run. Of this package alone, as limits hold for them.
+    Its condition is ``"golden"`` (there is a golden or a third run) or a key that a capability adds to rules. Of this
+    package alone, as limits hold for them.
 
     Examples
     --------
@@ -332,12 +346,12 @@ class Excused(Protocol):
 
     Examples
     --------
-    >>> def rounding_alone(opened, limits):
+    >>> def rounding_alone(opened, limits, again):
     ...     return Message("zero_in_exact_arithmetic", {...}) if is_rounding(opened) else None
     """
 
-    def __call__(self, opened: OpenedPair, limits: Limits, /) -> Message | None:
-        """Return the reason, or None where nothing shows one."""
+    def __call__(self, opened: OpenedPair, limits: Limits, again: Callable[[Pair], Record], /) -> Message | None:
+        """Return the reason, or None where nothing shows one; `again` compares another pair by the same limits."""
 
 
 class Explained(Protocol):

@@ -28,7 +28,7 @@ NEEDS = {
 }
 
 # Of two tensors alone; others need a golden or a third one.
-OF_TWO = [name for name, fact in METRICS.items() if not fact.golden]
+OF_TWO = [name for name, fact in METRICS.items() if not fact.golden and not fact.of]
 
 
 class CountedView(ArrayView):

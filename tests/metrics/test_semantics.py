@@ -22,7 +22,7 @@ from pytest_msdump.core.text import say
 
 NAN, INF = math.nan, math.inf
 # Of two tensors alone; others need a golden or a third one.
-OF_TWO = {name for name, fact in METRICS.items() if not fact.golden}
+OF_TWO = {name for name, fact in METRICS.items() if not fact.golden and not fact.of}
 RELATIVE = ("max_relative_error", "mean_relative_error", "accumulated_relative_error")
 
 

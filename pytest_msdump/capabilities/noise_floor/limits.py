@@ -113,7 +113,7 @@ def _of_bias(ref: TensorRef, terms: _Terms) -> tuple[TensorRef, ...]:
     return () if named is None else terms.get((named[1], ref.key.op.at.part), ())
 
 
-def rounding_alone(opened: OpenedPair, limits: Limits) -> Message | None:
+def rounding_alone(opened: OpenedPair, limits: Limits, _again: object) -> Message | None:
     """Return the remark that a pair of gradients is zero in exact arithmetic; ``None`` where that is not shown."""
     pair, aligned, size = opened.pair, opened.aligned, opened.aligned.right.size
     if not pair.terms[1] or not 0 < size <= _MOST_CHANNELS:

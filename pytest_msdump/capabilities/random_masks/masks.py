@@ -25,7 +25,7 @@ _SIGMAS = 5.0
 _DISTANCE, _USUAL = "relative_euclidean_distance", 1e-3
 
 
-def masks_message(opened: OpenedPair, limits: Limits) -> Message | None:
+def masks_message(opened: OpenedPair, limits: Limits, _again: object) -> Message | None:
     """Return what the masks of a pair that fails show; ``None`` where nothing shows that masks were drawn."""
     pair, aligned = opened.pair, opened.aligned
     types = (pair.left.key.op.op_type or "", pair.right.key.op.op_type or "")

@@ -98,13 +98,18 @@ _MEETING = ("unmatched_left", "unmatched_right", "missing", "right_total", "righ
 def with_added_to_pairs(
     step: ports.Step, pairing: Pairing, dumps: Mapping[str, Dump]
 ) -> tuple[Pairing, Mapping[str, tuple[str, ...]]]:
-    """Return what one capability makes of a pairing; ClearedVerdictError where other tensors meet in it than before."""
+    """Return what one capability makes of a pairing, and its notes on the dumps, by name."""
     new, said = step.function(pairing, dumps)
+    return with_same_pairs(step, pairing, new), said
+
+
+def with_same_pairs(step: ports.Step, pairing: Pairing, new: Pairing) -> Pairing:
+    """Return a pairing that a capability added to; ClearedVerdictError where other tensors meet in it than before."""
     met, meeting = ([(pair.left.key, pair.right.key) for pair in each.pairs] for each in (pairing, new))
     if met != meeting or any(getattr(pairing, name) != getattr(new, name) for name in _MEETING):
         name = f"capability {step.capability}"
-        raise ClearedVerdictError(f"{name} changed which tensors meet; the stage paired may add to pairs alone")
-    return new, said
+        raise ClearedVerdictError(f"{name} changed which tensors meet; a stage may add to pairs alone")
+    return new
 
 
 # What decides the exit code beside the records.

@@ -50,9 +50,9 @@ class PairStages(NamedTuple):
     explained: tuple[ports.Step, ...] = ()
 
 
-def stages_of(refs: Iterable[TensorRef], *, has_golden: bool) -> PairStages:
+def stages_of(refs: Iterable[TensorRef], *, has_golden: bool, marks: Iterable[str] = ()) -> PairStages:
     """Bind the stages that have anything to do for pairs of these tensors."""
-    conditions = {"", "failing", *(["golden"] if has_golden else ())}
+    conditions = {"", "failing", *marks, *(["golden"] if has_golden else ())}
     for ref in refs:
         if ref.reader == UNSEEN:
             conditions.add("unseen")
@@ -190,7 +190,7 @@ class Comparer:
             # The numbers stand; where a file cannot be read, they fail.
             with suppress(MsdumpError, OSError):
                 for step in self.stages.excused:
-                    remark: Message | None = step.function(opened, limits)
+                    remark: Message | None = step.function(opened, limits, self._again)
                     if remark is not None:
                         return remark
         return None
@@ -199,7 +199,8 @@ class Comparer:
 def comparer_of(plan: Plan, *, explains: bool = False) -> Comparer:
     """Return the comparer for the pairs of a plan; that it `explains` what fails costs more than to compare it."""
     refs = (ref for dump in plan.dumps for ref in dump.refs)
-    stages = stages_of(refs, has_golden=plan.golden is not None or plan.third is not None)
+    has_golden = plan.golden is not None or plan.third is not None
+    stages = stages_of(refs, has_golden=has_golden, marks=plan.suite.policy.marks)
     stages = stages if explains else stages._replace(explained=())
     return Comparer(
         plan.suite.policy, replace(plan.extras, spread=plan.suite.options["spread"]), roots_of(plan), stages
@@ -225,7 +226,8 @@ def compare_views(
 
 def _comparer_of_pair(pair: Pair, policy: Policy, extras: Extras, roots: tuple[Path, ...]) -> Comparer:
     further = [ref for ref in (pair.golden, pair.third) if ref is not None]
-    return Comparer(policy, extras, roots, stages_of((pair.left, pair.right, *further), has_golden=bool(further)))
+    stages = stages_of((pair.left, pair.right, *further), has_golden=bool(further), marks=policy.marks)
+    return Comparer(policy, extras, roots, stages)
 
 
 def _message_of(error: MsdumpError) -> Message:

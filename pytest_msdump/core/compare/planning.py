@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.core import ports
-from pytest_msdump.core.compare.additions import NO_HOOKS, Hooks, added_entries, with_added_limits, with_added_to_pairs
+from pytest_msdump.core.compare.additions import (
+    NO_HOOKS,
+    Hooks,
+    added_entries,
+    with_added_limits,
+    with_added_to_pairs,
+    with_same_pairs,
+)
 from pytest_msdump.core.compare.assemble import side_info
 from pytest_msdump.core.compare.opening import index, logical_shape
 from pytest_msdump.core.compare.run_origins import (
@@ -220,6 +227,9 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
             pairing, said_of = with_added_to_pairs(step, pairing, {"left": left, "right": right, **runs})
             runs = {name: _noted(dump, said_of.get(name, ())) for name, dump in runs.items()}
             left, right = _noted(left, said_of.get("left", ())), _noted(right, said_of.get("right", ()))
+    for step in ports.steps("ruled"):
+        if step.is_met(suite.policy.marks):
+            pairing = with_same_pairs(step, pairing, step.function(pairing, suite.policy))
     policy = with_added_limits(suite.policy, pairing.pairs, hooks)
     suite = suite if policy is suite.policy else replace(suite, policy=policy)
     if suite.policy.limits is not None:

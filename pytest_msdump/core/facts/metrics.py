@@ -38,6 +38,9 @@ class MetricFact(NamedTuple):
     golden : str, optional
         The field of `model.comparison.GoldenErrors` of which it is the ratio, left run over other run. Such a metric is
         measured only where a suite has a golden or a third dump (see `metrics.golden`), and is not there elsewhere.
+    of : str, optional
+        The key of a rule that calls tensors what this metric is for, such as ``"logits"``. Limits of a profile and of
+        the command line on it hold for these alone.
     """
 
     title: str
@@ -48,6 +51,7 @@ class MetricFact(NamedTuple):
     most: float = math.inf
     define: Callable[[Any], Any] | None = None
     golden: str | None = None
+    of: str | None = None
 
 
 METRICS: dict[str, MetricFact] = {
@@ -88,6 +92,11 @@ METRICS: dict[str, MetricFact] = {
     "golden_error_balance_ratio": MetricFact(
         "golden error balance ratio", "none", "golden_balance", golden="error_balance"
     ),
+    # Of tensors that a rule calls logits, along the last axis.
+    "softmax_kl": MetricFact("KL of softmax, mean", "low", of="logits"),
+    "max_softmax_kl": MetricFact("KL of softmax, largest", "low", of="logits"),
+    "top1_agreement": MetricFact("top-1 agreement", "high", "top1", most=1.0, of="logits"),
+    "top5_overlap": MetricFact("top-5 overlap", "high", "top5", most=1.0, of="logits"),
 }
 # Here, so that every table that is made of this one has them, too.
 METRICS.update((point.name, point.load()) for point in entry_points_of("pytest_msdump.metrics"))

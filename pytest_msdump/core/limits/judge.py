@@ -24,7 +24,7 @@ from pytest_msdump.core.model.comparison import (
     Measurement,
     Verdict,
 )
-from pytest_msdump.core.model.record import Check, Record
+from pytest_msdump.core.model.record import CHOICES, Check, Record
 from pytest_msdump.core.text import Message, Parameter
 
 # The order of findings. A number beyond its limit says more than one that could not be computed.
@@ -33,15 +33,19 @@ _FINDING_ORDER = ("error", "fail", "undefined", "warn", "note")
 _ROUNDING = "zero_in_exact_arithmetic"
 _MASKS = "random_masks"
 _OF_MASKS = (_MASKS, "random_masks_differ", "random_masks_swapped", "random_masks_kept_differ")
+# Of indices that were chosen from values: only near ties differ, or only their order does.
+_TIES, _REORDERED = "near_ties", "same_choices"
 _GRAPH = "not_as_in_graph"
 # Remarks on what the values are, or on a graph, not on the files.
-_OF_VALUES = ("coarser_values", "computed_in", _GRAPH, _ROUNDING, *_OF_MASKS)
+_OF_VALUES = ("coarser_values", "computed_in", _GRAPH, _ROUNDING, *_OF_MASKS, *CHOICES)
 
 _PASS = Verdict("pass")
 
 # Reasons that are said with the limit that is skipped.
 _NOT_APPLICABLE = frozenset({"no_channels", "no_such_axis", "slices_too_small", "no_units", "no_noise"})
 
+# Integers of these types count or name something; those of fewer bits are also values of a quantised tensor.
+_COUNTING = frozenset({"int32", "int64", "uint32", "uint64"})
 _UNMEASURED = Message("not_measured")
 _NO_GOLDEN = Message("golden_not_measured")
 _GOLDEN_DETAIL = "detail_golden"
@@ -99,17 +103,22 @@ def judge(
     have to agree bit by bit.
     """
     codes = {remark.code for remark in remarks}
-    excuses = not limits.dtype_equal and not codes.isdisjoint((_ROUNDING, _MASKS))
+    excuses = not limits.dtype_equal and not codes.isdisjoint((_ROUNDING, _MASKS, _TIES, _REORDERED))
+    of_choices = not codes.isdisjoint(CHOICES)
     checks: list[Check] = []
     said: dict[str, _Said] = {}
     for metric, levels in limits.by_metric.items():
         value, limit, outcome, one = _judge_metric(metric, levels, comparison, limits)
-        if excuses and one is not None and _is_excused(limit, outcome, of_masks=_MASKS in codes):
+        if excuses and one is not None and _is_excused(limit, outcome, of_masks=of_choices or _MASKS in codes):
             outcome, one = "warn", _Said(one.message, curable=False, is_excused=True)
+            outcome = "ok" if _REORDERED in codes else outcome
         checks.append(Check(metric, value, limit.bound, limit.level, limit.rule, outcome, limit.base))
-        if one is not None:
+        if one is not None and not of_choices:
             said[metric] = one
     types = None if left_dtype == right_dtype else _dtype_finding(comparison, limits, left_dtype, right_dtype)
+    if types is not None and of_choices and not limits.dtype_equal:
+        # The remark judges what was chosen.
+        types = None
     findings = [] if types is None else [types]
     if comparison.finite != comparison.elements and limits.nan == "forbid":
         findings.append(_forbidden_nonfinite(comparison, limits))
@@ -220,6 +229,9 @@ def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison
         return value, first, first.level, _Said(message, curable=False)
     for limit in levels:
         if not meets(value, limit):
+            if (metric, limit.bound) == ("max_absolute_error", 0) and _counts(comparison, limits):
+                # How far two ids are apart says nothing.
+                return value, limit, limit.level, _Said(_integers_differ(comparison, limit), curable=False)
             detail = (
                 _detail(measured, comparison) if apart is None else Message("detail_others", _others(comparison, apart))
             )
@@ -230,6 +242,18 @@ def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison
             if limit not in limits.strict:
                 return _within_known_drift(value, limit, limits)
     return value, first, "ok", None
+
+
+def _counts(comparison: Comparison, limits: Limits) -> bool:
+    return limits.judged_as in _COUNTING and comparison.worst != ()
+
+
+def _integers_differ(comparison: Comparison, limit: Limit) -> Message:
+    """Say which integers differ; of equal ratios the worst element is the first one."""
+    index, left, right, _ = comparison.worst[0]
+    parameters: dict[str, Parameter] = {"left": int(left.real), "right": int(right.real), "place": index}
+    counts: dict[str, Parameter] = {"n": comparison.differing, "elements": comparison.elements}
+    return Message("integers_differ", {**counts, **parameters, "rule": limit.rule})
 
 
 def _is_excused(limit: Limit, outcome: str, *, of_masks: bool) -> bool:
@@ -342,6 +366,9 @@ def _device_overflows(comparison: Comparison, limits: Limits, sentences: Sequenc
 def _remark_finding(remark: Message, limits: Limits, said: Mapping[str, _Said]) -> Finding:
     if remark.code in _OF_MASKS[1:]:
         return Finding("fail", remark)
+    if remark.code in CHOICES:
+        clears = {_TIES: "warn", _REORDERED: "note"}
+        return Finding("fail" if limits.dtype_equal else clears.get(remark.code, "fail"), remark)
     if remark.code in (_ROUNDING, _MASKS):
         return Finding("warn" if any(one.is_excused for one in said.values()) else "note", remark)
     if remark.code == "computed_in":
@@ -401,7 +428,8 @@ def _would_pass(checks: Iterable[Check], said: Mapping[str, _Said]) -> dict[str,
     return {
         one.metric: bound
         for one in checks
-        if one.outcome == "fail" and said[one.metric].curable and isinstance(one.value, int | float)
+        if one.outcome == "fail" and one.metric in said and said[one.metric].curable
+        if isinstance(one.value, int | float)
         if (bound := passing_bound(one.metric, one.value)) is not None
     }
 

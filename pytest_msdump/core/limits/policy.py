@@ -6,7 +6,7 @@ import datetime
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.facts.dtypes import ALIASES, DTYPES
@@ -111,7 +111,8 @@ class Rule:
     `bounds` may have short forms of metrics, which become ids. `match` is a glob, see `limits.resolve.resolve`.
     `op_type` holds the allowed types of the left or right operator (empty = any), `dtype` the coarser side's type (of
     a complex type also its component). `complex` is "allow" or "error" for a real side against a complex one, and
-    `slice_axis` the axis of `worst_slice_error`. `label` is where it was written, e.g. ``msdump.toml [[msdump.rule]]
+    `slice_axis` the axis of `worst_slice_error`. `marks` are the keys that capabilities add to a rule, such as
+    ``{"logits": True}``. `label` is where it was written, e.g. ``msdump.toml [[msdump.rule]]
     #2 match="conv*"``.
     """
 
@@ -124,6 +125,7 @@ class Rule:
     complex: str | None = None
     label: str = ""
     slice_axis: int | None = None
+    marks: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         label = self.label or f'rule match="{self.match}"'
@@ -220,6 +222,14 @@ class Policy:
                     f"{needed}: {metric} needs a golden or a third run; give --golden DIR or --third DIR (pytest: "
                     "--msdump-golden, --msdump-third; suite file: golden, third)"
                 )
+
+    @property
+    def marks(self) -> frozenset[str]:
+        """The keys of capabilities that rules have, or that metrics with a limit are of."""
+        rules = (*self.rules, *self.of_pairs.values())
+        limited = (*self.marker, *(metric for rule in rules for metric in rule.bounds))
+        kinds = (METRICS[metric_id(name)].of for name in limited)
+        return frozenset((*(mark for rule in rules for mark in rule.marks), *filter(None, kinds)))
 
     def threshold_label(self, text: str, bound: float) -> str:
         """Return one threshold as it is typed."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.core.dtypes import coarser
 from pytest_msdump.core.errors import ConfigError, TensorShapeError
@@ -231,11 +231,13 @@ def _limits(
     rules = [*([alone] if alone else ()), *(policy.rules[number] for number in numbers)]
     drifts = [policy.known_drift[one] for one in drift_numbers]
     profile = PROFILES[policy.profile]
+    marks = {key: (value, rule.label) for rule in rules for key, value in rule.marks.items()}
     # The command line, and over it the marker.
     typed = {
         metric_id(text): (Limit(metric_id(text), bound, label(text, bound)),)
         for given, label in ((policy.thresholds, policy.threshold_label), (policy.marker, marker_label))
         for text, bound in given.items()
+        if METRICS[metric_id(text)].of in (None, *marks) or given is policy.marker
     }
     expired = [drift for drift in drifts if today is None or today > drift.until]
     holding = [drift for drift in drifts if drift not in expired]
@@ -248,11 +250,12 @@ def _limits(
     }
     used = {limit.rule for levels in accepted.values() for limit in levels}
     reasons = dict.fromkeys(drift.reason for drift in holding if drift.described in used)
-    usual = _profile_limits(policy.profile, judged_as)
+    usual = _for_marked(_profile_limits(policy.profile, judged_as), marks)
     if multiplier is not None:
         usual = _golden_limits(usual, judged_as, multiplier)
     normal = {**(_with_file(usual, own) if own else usual), **_rule_limits(rules), **typed}
-    levels, held_against = {**normal, **accepted}, _profile_limits(usual_profile(policy.profile), judged_as)
+    levels = {**normal, **accepted}
+    held_against = _for_marked(_profile_limits(usual_profile(policy.profile), judged_as), marks)
     tolerance = TOLERANCES.get(judged_as, Tolerance(0.0, 0.0))
     return Limits(
         limits=_in_order(levels),
@@ -276,7 +279,22 @@ def _limits(
         dtype_hint=policy.dtype_hint,
         without=tuple(policy.without.items()),
         repeats_rule=f"profile {policy.profile}" if profile.every_occurrence else "",
+        marks=marks,
     )
+
+
+def _for_marked(levels: _Levels, marks: Container[str | None]) -> _Levels:
+    """Leave out limits on metrics that are for tensors with another mark."""
+    return {metric: one for metric, one in levels.items() if METRICS[metric].of is None or METRICS[metric].of in marks}
+
+
+def marks_of(policy: Policy, pair: Pair, key: str) -> list[tuple[Rule, Any]]:
+    """Return the rules of a pair that have this key of a capability, and its values, the last one first."""
+    left, right = pair.left, pair.right
+    names, types = _all_names(left.key, right.key), frozenset({left.key.op.op_type, right.key.op.op_type} - {None})
+    dtypes = frozenset(filter(None, (left.spec.dtype, right.spec.dtype)))
+    with_key = (rule for rule in reversed(policy.rules) if key in rule.marks)
+    return [(rule, rule.marks[key]) for rule in with_key if _applies(rule, names, types, dtypes)]
 
 
 def settled(policy: Policy, known: KnownNames) -> Policy:

@@ -88,7 +88,7 @@ def define(totals: Totals) -> dict[str, Measurement]:
     value: float | int | tuple[float, ...] | None
     without, units = totals.without, totals.task.units
     for metric, fact in METRICS.items():
-        if fact.golden or (not units and metric in ULP_METRICS):
+        if fact.golden or fact.of or (not units and metric in ULP_METRICS):
             continue
         # A metric without a definition is an error here: it must never look fine.
         row = DEFINITIONS[metric] if fact.define is None else Definition(fact.define)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_msdump.core.facts.metrics import DIGITS, METRICS, STATISTICS
 from pytest_msdump.core.model.tensor import Statistic, Statistics, TensorRef
@@ -251,6 +251,7 @@ class Limits:
     `without` are metrics that are not measured, `slice_axis` is the axis of `worst_slice_error`. `uncompared` are
     further occurrences of the pair's tensor, left and right, without a partner: a warning unless `repeats_rule` makes
     them fail. `usual` are the profile's limits that do not hold here, since a permission is in their place.
+    `marks` are keys of capabilities in rules that match: their value, and the rule.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -271,6 +272,7 @@ class Limits:
     uncompared: tuple[int, int] = (0, 0)
     slice_axis: int | None = None
     usual: tuple[Limit, ...] = ()
+    marks: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
     # Made once for all pairs that share these limits.
     by_metric: Mapping[str, tuple[Limit, ...]] = field(init=False, repr=False, compare=False)
 

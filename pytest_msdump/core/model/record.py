@@ -275,6 +275,11 @@ class BetterFit(NamedTuple):
     map: Mapping[str, Any] | None = None
 
 
+# Codes of findings on integers that count or name something: they differ, as near ties or not.
+CHOICES = frozenset({"near_ties", "same_choices", "choices_differ", "ties_too_many", "ties_to_one", "ties_not_judged"})
+OF_IDS = CHOICES | {"integers_differ"}
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """The result of one pair: names and numbers, never data.
@@ -377,6 +382,11 @@ class Record:
     def fails(self) -> bool:
         """Whether the verdict fails a test item."""
         return self.verdict.outcome in FAILING
+
+    @property
+    def is_of_ids(self) -> bool:
+        """Whether integers differ that count or name something: how far they are apart says nothing."""
+        return not OF_IDS.isdisjoint(finding.message.code for finding in self.verdict.findings)
 
     @property
     def was_run(self) -> bool:

@@ -454,7 +454,8 @@ class Pair:
     tensor several times.
     `uncompared` counts the further occurrences of this tensor that met no partner, left and right, though they are
     selected. `terms` are the left and the right tensors that a gradient is the sum of, see `comparison.noise_floor`.
-    `golden` and `third` are the right tensor in these dumps, see `comparison.three_way`.
+    `golden` and `third` are the right tensor in these dumps, see `comparison.three_way`. `parts` is what a capability
+    needs to know of it, by the capability's name.
     """
 
     left: TensorRef
@@ -468,6 +469,7 @@ class Pair:
     terms: tuple[tuple[TensorRef, ...], tuple[TensorRef, ...]] = ((), ())
     golden: TensorRef | None = None
     third: TensorRef | None = None
+    parts: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 # Reasons of right tensors that coverage does not count: the output is another's, or a weight.

@@ -10,7 +10,7 @@ from pytest_msdump.core.facts.metrics import METRICS, RELATIVE_METRICS, ULP_METR
 from pytest_msdump.core.model.comparison import Finding, Nonfinite, Scalar
 from pytest_msdump.core.model.describe import beside, distinct_texts, index_text, number
 from pytest_msdump.core.model.dump import KernelArguments
-from pytest_msdump.core.model.record import Check, Record, ReportedTensor
+from pytest_msdump.core.model.record import OF_IDS, Check, Record, ReportedTensor
 from pytest_msdump.core.model.tensor import COORDINATES, STRUCTURE, SourceFrame, mangle
 from pytest_msdump.core.report.base import summarisers
 from pytest_msdump.core.report.tables import (
@@ -46,6 +46,9 @@ _STANDS_OUT = 10
 # Before a number that sketches gave.
 _ABOUT = "~"
 
+# Of ids it says nothing.
+_DISTANCE = "max_absolute_error"
+
 # For numbers without a limit.
 _FEW_DIGITS = 4
 
@@ -54,6 +57,7 @@ def metrics_table(record: Record, width: int, say: Phrases = ENGLISH, *, is_brie
     """Return the limits one by one, what fails first, then those that hold, or without these."""
     shown = _BROKEN if is_brief else _SHOWN
     checks = [check for check in record.checks if check.outcome in shown and check.limit is not None]
+    checks = [check for check in checks if check.metric != _DISTANCE] if record.is_of_ids else checks
     checks.sort(key=lambda check: _SHOWN.index(check.outcome))
     if not checks:
         return []
@@ -65,6 +69,8 @@ def metrics_table(record: Record, width: int, say: Phrases = ENGLISH, *, is_brie
 def other_numbers(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
     """Return the numbers without a limit: further metrics, NaN and Inf, overflow."""
     lines: list[str] = []
+    if record.is_of_ids:
+        return lines
     # Results of earlier releases have checks without a limit, too.
     limited = {check.metric for check in record.checks if check.limit is not None}
     measured = record.metrics
@@ -97,6 +103,8 @@ def worst_elements(record: Record, width: int, say: Phrases = ENGLISH) -> list[s
         (index_text(index), *distinct_texts(left, right), _difference(left, right), plain(ratio, 3))
         for index, left, right, ratio in comparison.worst
     ]
+    if record.is_of_ids:
+        return lines + table(titles[:3], [row[:3] for row in rows], width=width, right=(1, 2))
     laid_out = table(titles, rows, width=width, right=(1, 2, 3, 4))
     if max(map(columns, laid_out)) > width:
         laid_out = table(titles[:3] + titles[4:], [row[:3] + row[4:] for row in rows], width=width, right=(1, 2, 3))
@@ -236,6 +244,8 @@ def _stacked(titles: Sequence[str], row: Sequence[str]) -> Iterator[str]:
 def _in_table(finding: Finding, record: Record) -> bool:
     """Whether the finding says no more than its row: a value beyond its limit, and not one that is estimated."""
     if finding.outcome not in ("fail", "warn") or finding.metric in record.estimates:
+        return False
+    if finding.message.code in OF_IDS:
         return False
     # The row has the ratio, not the two errors.
     if (fact := METRICS.get(finding.metric or "")) is not None and fact.golden:
@@ -381,12 +391,12 @@ def _where_in_run(text: str, record: Record, say: Phrases) -> str:
 
 def _largest_error(record: Record, shown: Sequence[Finding], say: Phrases) -> list[str]:
     """Return the greatest difference and its place, unless a shown finding has it."""
-    value = record.metrics.get("max_absolute_error")
-    if value is None or isinstance(value, tuple) or record.equal:
+    value = record.metrics.get(_DISTANCE)
+    if value is None or isinstance(value, tuple) or record.equal or record.is_of_ids:
         return []
-    if any(finding.metric == "max_absolute_error" for finding in shown):
+    if any(finding.metric == _DISTANCE for finding in shown):
         return []
-    place = record.places.get("max_absolute_error")
+    place = record.places.get(_DISTANCE)
     text = say("largest_error", value=number(value))
     return [say("at", text=text, place=index_text(place)) if place else text]
 

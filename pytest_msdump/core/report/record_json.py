@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, is_dataclass, replace
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -273,12 +274,19 @@ _REMARKS: Mapping[str, Form] = {
         **dict.fromkeys(("random_masks_differ", "random_masks_swapped"), _SHARES),
     }.items()
 }
-_REMARK = table(dict, {"code": one_of(_REMARKS), "parameters": PARAMETERS})
+
+
+@cache
+def _remarks() -> Mapping[str, Form]:
+    """Return the parameters of each remark, also of those that capabilities make."""
+    added = map(ports.load, ports.values("REMARKS").values())
+    return {**_REMARKS, **{code: table(dict, keys) for row in added for code, keys in row.items()}}
 
 
 def _read_remark(value: Any, place: str) -> Message:
-    code = _REMARK.read(value, place)["code"]
-    table(dict, {"parameters": _REMARKS[code]}).read(value, place)
+    known = _remarks()
+    code = table(dict, {"code": one_of(known), "parameters": PARAMETERS}).read(value, place)["code"]
+    table(dict, {"parameters": known[code]}).read(value, place)
     return Message.of_entry(value)
 
 

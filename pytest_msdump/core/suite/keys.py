@@ -21,7 +21,7 @@ from pytest_msdump.core.matching.coordinates import Align, parse_align
 from pytest_msdump.core.matching.pairer import ways_named
 from pytest_msdump.core.matching.selection import Joined, MapEntry
 from pytest_msdump.core.model.tensor import Coordinates
-from pytest_msdump.core.ports import offered
+from pytest_msdump.core.ports import offered, rows
 from pytest_msdump.core.settings.options import (
     OPTIONS,
     finite,
@@ -487,8 +487,11 @@ def _limit_keys(limit: Form) -> dict[str, Form]:
     return keys | unlimited
 
 
+# What a key that a capability adds to a rule may be.
+_MARKS = {"flag": FLAG, "text": filled_text}
 _RULE = table_of(
     {
+        **{name: _MARKS[kind] for name, kind in rows("RULE_KEYS").items()},
         **_limit_keys(_LIMIT),
         "allclose": _TOLERANCE,
         "match": filled_text,
@@ -517,11 +520,12 @@ _DRIFT = table_of(
 def _rule(table: object, where: str, label: str) -> Rule:
     """Read one rule; its name in findings is `label` with its `match`."""
     keys = _RULE.read(table, where)
-    bounds = _bounds(keys, where, needed=keys.keys().isdisjoint({"complex", "slice_axis"}))
+    marks = {name: keys[name] for name in rows("RULE_KEYS") if keys.get(name)}
+    bounds = _bounds(keys, where, needed=not marks and keys.keys().isdisjoint({"complex", "slice_axis"}))
     names = ("match", "op_type", "dtype", "complex", "slice_axis")
     rest: dict[str, Any] = {name: keys[name] for name in names if name in keys}
     # The label begins the rule's own refusals, so it is the place until the rule is made.
-    rule = Rule(bounds=bounds, **rest, **keys.get("allclose", {}), label=where)
+    rule = Rule(bounds=bounds, **rest, **keys.get("allclose", {}), label=where, marks=marks)
     return replace(rule, label=f'{label} match="{rule.match}"')
 
 

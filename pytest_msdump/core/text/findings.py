@@ -80,6 +80,7 @@ trailing_bytes | the {side:word} file has {bytes} bytes more than its header des
 coarser_values | the {side:word} file is {dtype}, but all its values are {values} | {side:word}文件为 {dtype}，但其所有值均为 {values}
 computed_in | the {side:word} file is {dtype}, but was computed in {values}, as its manifest says | {side:word}文件为 {dtype}，但清单表明以 {values} 计算
 judged_as_computed | {why}; judged as {dtype} | {why}；按 {dtype} 判定
+integers_differ | {n:,} of {elements:,} integers differ, first at {place:index}: {left} left, {right} right ({rule}) | {elements:,} 个整数中有 {n:,} 个不同，首个在 {place:index}：左 {left}，右 {right}（{rule}）
 random_masks | not comparable element by element, as masks are drawn at random: the shares set to zero agree ({left:number} left, {right:number} right), and so do the {kept:elements} that both sides kept | 掩码随机生成，无法逐元素比对：置零比例一致（左 {left:number}，右 {right:number}），两侧都保留的 {kept:elements}也一致
 random_masks_differ | masks are drawn at random, but the left set {left:number} of the elements to zero, the right {right:number}: another probability, or one side is not in training | 掩码随机生成，但左侧置零比例为 {left:number}，右侧为 {right:number}：概率不同，或一侧不在训练模式
 random_masks_swapped | the left set {left:number} of the elements to zero, the right {right:number}: was MindSpore's keep probability given as p, or p as keep_prob? | 左侧置零比例为 {left:number}，右侧为 {right:number}：是否把 keep_prob 与 p 混用？

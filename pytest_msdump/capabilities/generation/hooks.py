@@ -1,0 +1,14 @@
+"""Keys of a rule for logits and for what was chosen from them, and what these are judged by."""
+
+RULE_KEYS = {"logits": "flag", "ties": "text"}
+
+REMARKS = "pytest_msdump.capabilities.generation.text:REMARKS"
+
+SENTENCES = "pytest_msdump.capabilities.generation.text:SENTENCES"
+
+STAGES = {
+    "ruled": ("pytest_msdump.capabilities.generation.choices:with_chosen_from", "ties"),
+    "measured": ("pytest_msdump.capabilities.generation.logits:with_softmax", "logits"),
+    "excused": "pytest_msdump.capabilities.generation.ties:ties_message",
+    "reported": ("pytest_msdump.capabilities.generation.choices:with_entries", "network"),
+}

@@ -1,0 +1,41 @@
+"""Sentences on logits and choices, in English and in Chinese beside each other, and the parameters of remarks."""
+
+from __future__ import annotations
+
+from pytest_msdump.core.forms.values import COUNT, INDEX, MESSAGE, NUMBER, TEXT, WHOLE
+from pytest_msdump.core.text.message import read_rows
+
+SENTENCES = read_rows(
+    """
+# logits
+no_logits | logits are floats with an axis of ids | logits 须为带有 id 轴的浮点张量
+logits_in_part | only the first elements were looked at | 只比对了前面的元素
+no_softmax | row {place:place} has NaN or +Inf, or nothing else than -Inf | 行 {place:place} 含 NaN 或 +Inf，或全为 -Inf
+# choices
+near_ties | near tie: {n:,} of {elements:,} choices differs, at {place:place}: id {left} left, {right} right, whose values in {values} are {margin:number} apart; these are off by {error:number} | near ties: {n:,} of {elements:,} choices differ, first at {place:place}: id {left} left, {right} right, whose values in {values} are {margin:number} apart; these are off by {error:number} | 近似并列：{elements:,} 个选择中有 {n:,} 个不同，首个在 {place:place}：左侧 id {left}，右侧 {right}，其在 {values} 中的值相差 {margin:number}，而误差为 {error:number}
+same_choices | the same choices from {values}, in another order or among equal values | 从 {values} 中的选择相同，仅顺序不同或取值相等
+choices_differ | {n:,} of {elements:,} choices differ, {far:,} of them by more than the error of {values}; first at {place:place}: id {left} left, {right} right, {margin:number} apart, off by {error:number} | {elements:,} 个选择中有 {n:,} 个不同，其中 {far:,} 个超出 {values} 的误差；首个在 {place:place}：左侧 id {left}，右侧 {right}，相差 {margin:number}，误差 {error:number}
+ties_too_many | {n:,} of {elements:,} choices from {values} differ, each by less than its error: too many for ties; first at {place:place}: id {left} left, {right} right, {margin:number} apart, off by {error:number} | 从 {values} 中的 {elements:,} 个选择有 {n:,} 个不同，虽都在误差之内，但对并列而言过多；首个在 {place:place}：左侧 id {left}，右侧 {right}，相差 {margin:number}，误差 {error:number}
+ties_to_one | {n:,} of {elements:,} choices from {values} differ, and {times:,} of these go to id {left}: no ties, its values are too large; first at {place:place}, {right} right, {margin:number} apart, off by {error:number} | 从 {values} 中的 {elements:,} 个选择有 {n:,} 个不同，其中 {times:,} 个都变为 id {left}：并非并列，而是它的值偏大；首个在 {place:place}，右侧 {right}，相差 {margin:number}，误差 {error:number}
+ties_not_judged | not judged as ties: {why} ({rule}) | 未按并列判定：{why}（{rule}）
+ties_nothing | no pair of floats is named {values} | 没有名为 {values} 的浮点张量对
+ties_several | {n} pairs of floats are named {values} | 有 {n} 对浮点张量名为 {values}
+ties_of_no_integers | what was chosen from {values} is no integer | 从 {values} 中的选择不是整数
+ties_values_fail | {values} itself fails | {values} 本身未通过
+ties_of_other_shape | indices of shape {shape:shape} are not chosen from {values} of shape {of:shape} | 形状为 {shape:shape} 的索引并非选自形状为 {of:shape} 的 {values}
+ties_out_of_range | there are ids that {values} does not have: it has {n} | 存在 {values} 所没有的 id：它共有 {n} 个
+ties_entry | {indices} are the largest of {values} on both sides; to let near ties pass: [[msdump.rule]] with match = "{indices}", ties = "{values}" | {indices} 在两侧都是 {values} 的最大项；若要放行近似并列：[[msdump.rule]] 写 match = "{indices}"，ties = "{values}"
+"""
+)
+
+_PLACE = {"n": COUNT, "elements": COUNT, "values": TEXT, "place": INDEX, "left": WHOLE, "right": WHOLE}
+_CHOICES = {**_PLACE, "margin": NUMBER, "error": NUMBER}
+# By code: the parameters of a remark in results.json.
+REMARKS = {
+    "near_ties": _CHOICES,
+    "ties_too_many": _CHOICES,
+    "choices_differ": {**_CHOICES, "far": COUNT},
+    "ties_to_one": {**_CHOICES, "times": COUNT},
+    "same_choices": {"values": TEXT},
+    "ties_not_judged": {"why": MESSAGE, "rule": TEXT},
+}
