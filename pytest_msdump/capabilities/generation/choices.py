@@ -9,8 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from pytest_msdump.capabilities.generation.ties import KEY, table_of
+from pytest_msdump.capabilities.generation.ties import KEY, NAME, Part, SetAside, near_rows, table_of
+from pytest_msdump.core.compare.align import OpenedPair, align
+from pytest_msdump.core.compare.comparing import compare_pair
 from pytest_msdump.core.compare.opening import open_view
+from pytest_msdump.core.compare.user_code import NO_EXTRAS
 from pytest_msdump.core.dtypes.decode import to_double
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.facts.dtypes import DTYPES
@@ -20,32 +23,51 @@ from pytest_msdump.core.model.comparison import Finding
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.model.spellings import addresses, glob_matches
-from pytest_msdump.core.model.tensor import Pair, Pairing, TensorRef, TensorView
+from pytest_msdump.core.model.tensor import Coordinates, Pair, Pairing, TensorRef, TensorView
 from pytest_msdump.core.ports import Planned
 from pytest_msdump.core.text import Message
 
-_NAME = "generation"
 # For an entry so many values are looked at, of so many pairs before the indices.
 _MOST_VALUES, _MOST_PAIRS = 2**22, 40
 
 
 def with_chosen_from(pairing: Pairing, policy: Policy) -> Pairing:
-    """Give each pair of indices, of which a rule says what they were chosen from, the pair of these values."""
-    floats = [pair for pair in pairing.pairs if _kind(pair.left) != "integer"]
+    """Give each pair of indices, of which a rule says what they were chosen from, the pair of these values.
+
+    Near ties are looked for at once: of all pairs that come later the tokens behind these may be set aside.
+    """
     pairs = list(pairing.pairs)
+    aside: dict[Coordinates, SetAside] = {}
     for number, pair in enumerate(pairs):
-        for rule, text in marks_of(policy, pair, KEY)[:1]:
-            pairs[number] = replace(pair, parts={**pair.parts, _NAME: _values_of(pair, rule, text, floats)})
+        at = pair.left.key.op.at
+        values = next((_values_of(pair, rule, text, pairs) for rule, text in marks_of(policy, pair, KEY)), None)
+        part = Part(values, aside.get(at))
+        if part != Part():
+            pairs[number] = replace(pair, parts={**pair.parts, NAME: part})
+        if isinstance(values, Pair):
+            found = _near_rows(pairs[number], part, policy)
+            known = aside.get(at, found)
+            if found is not None and known is not None and known.count == found.count:
+                rows = tuple(sorted({*known.rows, *found.rows}))
+                aside[at] = SetAside(known.shape, rows, known.values)
     return replace(pairing, pairs=tuple(pairs))
 
 
-def _values_of(pair: Pair, rule: Rule, text: str, floats: Iterable[Pair]) -> Pair | Message:
+def _near_rows(pair: Pair, part: Part, policy: Policy) -> SetAside | None:
+    """Return the tokens that near ties send elsewhere; what cannot be read is said where the pair is compared."""
+    with suppress(MsdumpError, OSError), closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
+        opened = OpenedPair(pair, left, right, align(pair, left, right), NO_EXTRAS)
+        return near_rows(opened, part, lambda chosen: compare_pair(chosen, policy))[1]
+    return None
+
+
+def _values_of(pair: Pair, rule: Rule, text: str, pairs: Iterable[Pair]) -> Pair | Message:
     """Return the pair of values that a rule names; `*` in their name is what it stands for in the rule's `match`."""
     wanted = dict.fromkeys(_filled(text, rule.match, pair))
     at = pair.left.key.op.at
     found = [
         other
-        for other in floats
+        for other in pairs
         if other.left.key.op.at == at
         and other is not pair
         and any(glob_matches(name, _names(other)) for name in wanted)

@@ -1,5 +1,7 @@
 """Keys of a rule for logits and for what was chosen from them, and what these are judged by."""
 
+NEEDS = ("shards",)
+
 RULE_KEYS = {"logits": "flag", "ties": "text"}
 
 REMARKS = "pytest_msdump.capabilities.generation.text:REMARKS"
@@ -9,6 +11,9 @@ SENTENCES = "pytest_msdump.capabilities.generation.text:SENTENCES"
 STAGES = {
     "ruled": ("pytest_msdump.capabilities.generation.choices:with_chosen_from", "ties"),
     "measured": ("pytest_msdump.capabilities.generation.logits:with_softmax", "logits"),
-    "excused": "pytest_msdump.capabilities.generation.ties:ties_message",
+    "excused": [
+        ("pytest_msdump.capabilities.generation.ties:ties_message", "ties"),
+        ("pytest_msdump.capabilities.generation.aside:aside_message", "ties"),
+    ],
     "reported": ("pytest_msdump.capabilities.generation.choices:with_entries", "network"),
 }

@@ -17,6 +17,8 @@ same_choices | the same choices from {values}, in another order or among equal v
 choices_differ | {n:,} of {elements:,} choices differ, {far:,} of them by more than the error of {values}; first at {place:place}: id {left} left, {right} right, {margin:number} apart, off by {error:number} | {elements:,} 个选择中有 {n:,} 个不同，其中 {far:,} 个超出 {values} 的误差；首个在 {place:place}：左侧 id {left}，右侧 {right}，相差 {margin:number}，误差 {error:number}
 ties_too_many | {n:,} of {elements:,} choices from {values} differ, each by less than its error: too many for ties; first at {place:place}: id {left} left, {right} right, {margin:number} apart, off by {error:number} | 从 {values} 中的 {elements:,} 个选择有 {n:,} 个不同，虽都在误差之内，但对并列而言过多；首个在 {place:place}：左侧 id {left}，右侧 {right}，相差 {margin:number}，误差 {error:number}
 ties_to_one | {n:,} of {elements:,} choices from {values} differ, and {times:,} of these go to id {left}: no ties, its values are too large; first at {place:place}, {right} right, {margin:number} apart, off by {error:number} | 从 {values} 中的 {elements:,} 个选择有 {n:,} 个不同，其中 {times:,} 个都变为 id {left}：并非并列，而是它的值偏大；首个在 {place:place}，右侧 {right}，相差 {margin:number}，误差 {error:number}
+behind_ties | within its limits but for {n} of {elements:,} token, which a near tie in {values} sends elsewhere | within its limits but for {n} of {elements:,} tokens, which near ties in {values} send elsewhere | 除 {elements:,} 个 token 中因 {values} 的近似并列而改道的 {n} 个外，均在阈值内
+behind_too_many_ties | near ties in {values} send {n} of {elements:,} tokens elsewhere: too many to set aside | {values} 的近似并列使 {elements:,} 个 token 中的 {n} 个改道：过多，不能搁置
 ties_not_judged | not judged as ties: {why} ({rule}) | 未按并列判定：{why}（{rule}）
 ties_nothing | no pair of floats is named {values} | 没有名为 {values} 的浮点张量对
 ties_several | {n} pairs of floats are named {values} | 有 {n} 对浮点张量名为 {values}
@@ -30,12 +32,15 @@ ties_entry | {indices} are the largest of {values} on both sides; to let near ti
 
 _PLACE = {"n": COUNT, "elements": COUNT, "values": TEXT, "place": INDEX, "left": WHOLE, "right": WHOLE}
 _CHOICES = {**_PLACE, "margin": NUMBER, "error": NUMBER}
+_TOKENS = {"n": COUNT, "elements": COUNT, "values": TEXT}
 # By code: the parameters of a remark in results.json.
 REMARKS = {
     "near_ties": _CHOICES,
     "ties_too_many": _CHOICES,
     "choices_differ": {**_CHOICES, "far": COUNT},
     "ties_to_one": {**_CHOICES, "times": COUNT},
+    "behind_ties": _TOKENS,
+    "behind_too_many_ties": _TOKENS,
     "same_choices": {"values": TEXT},
     "ties_not_judged": {"why": MESSAGE, "rule": TEXT},
 }

@@ -11,20 +11,24 @@ INTERFACE 5, near ties. vLLM compares log-probabilities where tokens differ, for
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
+from itertools import pairwise
 from math import inf, isfinite, prod
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.capabilities.shards.model import TokenRuns
+from pytest_msdump.capabilities.shards.views import TokenView
 from pytest_msdump.core.compare.align import OpenedPair, align
 from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.dtypes.decode import to_double
 from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.layouts.axes import ReshapedView
 from pytest_msdump.core.model.comparison import FAILING, Limits
-from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.record import CHOICES, Record
 from pytest_msdump.core.model.tensor import Pair, TensorView
 from pytest_msdump.core.text import Message, Parameter
 
@@ -32,7 +36,7 @@ KEY = "ties"
 # How many times the error of the values a margin may be, and how many times their RMS error counts.
 _MARGINS, _RMS_ERRORS = 2.0, 4.0
 # More near ties than this share of all choices, and than so many, are no ties; nor are so many, most of them to one id.
-_MOST_SHARE, _MOST, _TO_ONE_FROM = 0.05, 4, 5
+MOST_SHARE, MOST, _TO_ONE_FROM = 0.05, 4, 5
 
 Indices = npt.NDArray[np.int64]
 
@@ -50,6 +54,46 @@ class Choice(NamedTuple):
     def is_near(self) -> bool:
         """Whether the error explains it."""
         return isfinite(self.margin) and self.margin <= _MARGINS * self.error
+
+
+class SetAside(NamedTuple):
+    """Tokens behind a near tie in `values`: their numbers among all of this shape, in C order."""
+
+    shape: tuple[int, ...]
+    rows: tuple[int, ...]
+    values: str
+
+    # Hides the method of tuples.
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        """Number of all tokens."""
+        return prod(self.shape)
+
+
+class Part(NamedTuple):
+    """What is known of a pair: the values that it was chosen from, or why these are not known, and tokens set aside."""
+
+    values: Pair | Message | None = None
+    aside: SetAside | None = None
+
+
+NAME = "generation"
+
+
+def part_of(pair: Pair) -> Part:
+    """Return what the stage ``ruled`` found out about a pair."""
+    part = pair.parts.get(NAME)
+    return part if isinstance(part, Part) else Part()
+
+
+def runs_without(rows: Iterable[int], count: int) -> tuple[tuple[int, int], ...]:
+    """Return first and number of each run of the tokens that are left.
+
+    >>> runs_without([2, 3], 6)
+    ((0, 2), (4, 2))
+    """
+    ends = [-1, *sorted(rows), count]
+    return tuple((one + 1, other - one - 1) for one, other in pairwise(ends) if other - one > 1)
 
 
 class Table(NamedTuple):
@@ -101,33 +145,45 @@ def table_of(indices: tuple[int, ...], values: tuple[int, ...]) -> Table | None:
 
 def ties_message(opened: OpenedPair, limits: Limits, again: Callable[[Pair], Record]) -> Message | None:
     """Return what the differing indices of a pair are, where a rule names what they were chosen from."""
-    chosen = opened.pair.parts.get("generation")
-    if KEY not in limits.marks or chosen is None:
+    part = part_of(opened.pair)
+    if KEY not in limits.marks or part.values is None:
         return None
-    if isinstance(chosen, Message):
-        return Message("ties_not_judged", {"why": chosen, "rule": limits.marks[KEY][1]})
+    found = examined(opened, part, again)
+    return found if found.code in CHOICES else Message("ties_not_judged", {"why": found, "rule": limits.marks[KEY][1]})
+
+
+def examined(opened: OpenedPair, part: Part, again: Callable[[Pair], Record]) -> Message:
+    """Return what differs of indices and their values; why that cannot be judged as another message."""
+    return near_rows(opened, part, again)[0]
+
+
+def near_rows(opened: OpenedPair, part: Part, again: Callable[[Pair], Record]) -> tuple[Message, SetAside | None]:
+    """Return what differs of indices, and, where these are near ties, the tokens whose choice is another one."""
+    chosen = part.values
+    if not isinstance(chosen, Pair):
+        return chosen or Message("ties_nothing", {"values": ""}), None
     name = chosen.right.key.op.label
     left, right = opened.seen
     if {DTYPES[view.dtype].kind for view in (left, right)} != {"integer"}:
-        return _not_judged(limits, "ties_of_no_integers", values=name)
+        return Message("ties_of_no_integers", {"values": name}), None
     if again(chosen).verdict.outcome in FAILING:
-        return _not_judged(limits, "ties_values_fail", values=name)
+        return Message("ties_values_fail", {"values": name}), None
     with ExitStack() as stack:
         values, others = (stack.enter_context(closing(open_view(ref))) for ref in (chosen.left, chosen.right))
         aligned = align(chosen, values, others)
         table = table_of(left.shape, aligned.left.shape)
         if table is None:
-            shapes: dict[str, Parameter] = {"shape": left.shape, "of": aligned.left.shape}
-            return _not_judged(limits, "ties_of_other_shape", values=name, **shapes)
+            return Message("ties_of_other_shape", {"values": name, "shape": left.shape, "of": aligned.left.shape}), None
         ours, theirs = (np.asarray(view.read(0, view.size)).astype(np.int64) for view in (left, right))
         if min(ours.min(), theirs.min()) < 0 or max(ours.max(), theirs.max()) >= table.width:
-            return _not_judged(limits, "ties_out_of_range", values=name, n=table.width)
-        found = list(differing(ours, theirs, table, aligned.left, aligned.right))
-    return _message(found, table, left.shape, name)
-
-
-def _not_judged(limits: Limits, code: str, **parameters: Parameter) -> Message:
-    return Message("ties_not_judged", {"why": Message(code, parameters), "rule": limits.marks[KEY][1]})
+            return Message("ties_out_of_range", {"values": name, "n": table.width}), None
+        aside = part.aside.rows if part.aside and part.aside.count == table.rows else ()
+        found = list(differing(ours, theirs, table, aligned.left, aligned.right, aside=frozenset(aside)))
+    message = _message(found, table, left.shape, name)
+    if message.code != "near_ties" or table.skipped > 1:
+        return message, None
+    shape = left.shape[:-1] if table.k > 1 or (len(left.shape) > 1 and left.shape[-1] == 1) else left.shape
+    return message, SetAside(shape, tuple(sorted({one.place // table.k for one in found})), name)
 
 
 def _message(found: list[Choice], table: Table, shape: tuple[int, ...], name: str) -> Message:
@@ -144,14 +200,23 @@ def _message(found: list[Choice], table: Table, shape: tuple[int, ...], name: st
     one, times = Counter(one.left for one in found).most_common(1)[0]
     if len(found) >= _TO_ONE_FROM and times > len(found) / 2:
         return Message("ties_to_one", {**parameters, "times": times, "left": one})
-    is_many = len(found) > _MOST and len(found) > _MOST_SHARE * total
+    is_many = len(found) > MOST and len(found) > MOST_SHARE * total
     return Message("ties_too_many" if is_many else "near_ties", parameters)
 
 
-def differing(ours: Indices, theirs: Indices, table: Table, left: TensorView, right: TensorView) -> Iterator[Choice]:
-    """Yield the choices that differ by more than their order; equal values on the right are no other choice."""
+def differing(
+    ours: Indices, theirs: Indices, table: Table, left: TensorView, right: TensorView, *, aside: frozenset[int]
+) -> Iterator[Choice]:
+    """Yield the choices that differ by more than their order, but for rows that are set aside.
+
+    Equal values on the right are no other choice.
+    """
     limit: float | None = None
-    for row, (mine, other) in enumerate(zip(ours.reshape(-1, table.k), theirs.reshape(-1, table.k), strict=True)):
+    mine_of, other_of = ours.reshape(-1, table.k), theirs.reshape(-1, table.k)
+    for row in np.flatnonzero((mine_of != other_of).any(-1)).tolist():
+        if row in aside:
+            continue
+        mine, other = mine_of[row], other_of[row]
         gained, lost = ([*{*ids.tolist()} - {*others.tolist()}] for ids, others in ((mine, other), (other, mine)))
         if len(gained) != len(lost) or table.k == table.width:
             # An id twice, which no top-k makes; or all ids, of which only the order says anything.
@@ -162,13 +227,13 @@ def differing(ours: Indices, theirs: Indices, table: Table, left: TensorView, ri
             gained.sort(key=lambda number: (values[number][1], number))
             lost.sort(key=lambda number: (-values[number][1], number))
         for number, instead in zip(gained, lost, strict=True):
-            gaps = [values[instead][side] - values[number][side] for side in (0, 1)]
-            # The left chose what is not less, and the right what is not less either: else these are other values.
-            margin = max(gaps[0], abs(gaps[1])) if all(map(isfinite, gaps)) else inf
+            # An id that the reference values more than its own choice was not chosen from these values.
+            margin = abs(values[instead][1] - values[number][1])
+            margin = margin if isfinite(margin) else inf
             if margin == 0:
                 continue
             if limit is None:
-                limit = _RMS_ERRORS * _rms_error(left, right)
+                limit = _RMS_ERRORS * _rms_error(left, right, table, aside)
             error = min(limit, max(abs(values[one][0] - values[one][1]) for one in (number, instead)))
             place = row * table.k + int(np.flatnonzero(mine == number)[0])
             yield Choice(place, number, instead, margin, error if isfinite(margin) else 0.0)
@@ -179,8 +244,11 @@ def _value(view: TensorView, table: Table, row: int, number: int) -> float:
     return float(to_double(view.read(place, place + 1))[0])
 
 
-def _rms_error(left: TensorView, right: TensorView) -> float:
-    """Return the RMS of l − r where both are finite."""
+def _rms_error(left: TensorView, right: TensorView, table: Table, aside: frozenset[int]) -> float:
+    """Return the RMS of l − r where both are finite, without rows that are set aside."""
+    if aside and table.inner == table.skipped == 1:
+        runs = TokenRuns(((table.rows,),), runs_without(aside, table.rows))
+        left, right = (TokenView([ReshapedView(view, (table.rows, table.width))], runs) for view in (left, right))
     total, count = 0.0, 0
     for block in zip(left.blocks(2**18), right.blocks(2**18), strict=True):
         one, other = map(to_double, block)

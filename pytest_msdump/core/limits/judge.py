@@ -33,11 +33,16 @@ _FINDING_ORDER = ("error", "fail", "undefined", "warn", "note")
 _ROUNDING = "zero_in_exact_arithmetic"
 _MASKS = "random_masks"
 _OF_MASKS = (_MASKS, "random_masks_differ", "random_masks_swapped", "random_masks_kept_differ")
-# Of indices that were chosen from values: only near ties differ, or only their order does.
-_TIES, _REORDERED = "near_ties", "same_choices"
+# Of indices that were chosen from values only near ties differ, or only their order does. Behind a near tie a token goes
+# elsewhere: the others are within the limits, or these are too many.
+_TIES, _REORDERED, _BEHIND, _BEHIND_MANY = "near_ties", "same_choices", "behind_ties", "behind_too_many_ties"
+_OF_TIES = (*CHOICES, _BEHIND, _BEHIND_MANY)
+# What clears, and to which outcome; and of what no number of elements says anything.
+_EXCUSES = {_ROUNDING: "warn", _MASKS: "warn", _TIES: "warn", _BEHIND: "warn", _REORDERED: "ok"}
+_OF_ANY_NUMBER = frozenset({_MASKS, _TIES, _BEHIND, _REORDERED})
 _GRAPH = "not_as_in_graph"
 # Remarks on what the values are, or on a graph, not on the files.
-_OF_VALUES = ("coarser_values", "computed_in", _GRAPH, _ROUNDING, *_OF_MASKS, *CHOICES)
+_OF_VALUES = ("coarser_values", "computed_in", _GRAPH, _ROUNDING, *_OF_MASKS, *_OF_TIES)
 
 _PASS = Verdict("pass")
 
@@ -103,15 +108,15 @@ def judge(
     have to agree bit by bit.
     """
     codes = {remark.code for remark in remarks}
-    excuses = not limits.dtype_equal and not codes.isdisjoint((_ROUNDING, _MASKS, _TIES, _REORDERED))
+    excuse = next((code for code in _EXCUSES if code in codes), None) if not limits.dtype_equal else None
+    # What they say of ids is all there is to say.
     of_choices = not codes.isdisjoint(CHOICES)
     checks: list[Check] = []
     said: dict[str, _Said] = {}
     for metric, levels in limits.by_metric.items():
         value, limit, outcome, one = _judge_metric(metric, levels, comparison, limits)
-        if excuses and one is not None and _is_excused(limit, outcome, of_masks=of_choices or _MASKS in codes):
-            outcome, one = "warn", _Said(one.message, curable=False, is_excused=True)
-            outcome = "ok" if _REORDERED in codes else outcome
+        if excuse and one is not None and _is_excused(limit, outcome, of_any_number=excuse in _OF_ANY_NUMBER):
+            outcome, one = _EXCUSES[excuse], _Said(one.message, curable=False, is_excused=True)
         checks.append(Check(metric, value, limit.bound, limit.level, limit.rule, outcome, limit.base))
         if one is not None and not of_choices:
             said[metric] = one
@@ -256,7 +261,7 @@ def _integers_differ(comparison: Comparison, limit: Limit) -> Message:
     return Message("integers_differ", {**counts, **parameters, "rule": limit.rule})
 
 
-def _is_excused(limit: Limit, outcome: str, *, of_masks: bool) -> bool:
+def _is_excused(limit: Limit, outcome: str, *, of_any_number: bool) -> bool:
     """Whether a number says nothing of values that are rounding alone, for which a limit of 0 asks for equal ones.
 
     Of random masks no number of elements says anything.
@@ -264,7 +269,7 @@ def _is_excused(limit: Limit, outcome: str, *, of_masks: bool) -> bool:
     metric = limit.metric
     if outcome not in FAILING or metric in CLASS_METRICS:
         return False
-    return of_masks or (metric in SCALE_FREE_METRICS and (limit.bound != 0 or metric == "allclose"))
+    return of_any_number or (metric in SCALE_FREE_METRICS and (limit.bound != 0 or metric == "allclose"))
 
 
 def _larger_is_better(metric: str) -> bool:
@@ -366,9 +371,9 @@ def _device_overflows(comparison: Comparison, limits: Limits, sentences: Sequenc
 def _remark_finding(remark: Message, limits: Limits, said: Mapping[str, _Said]) -> Finding:
     if remark.code in _OF_MASKS[1:]:
         return Finding("fail", remark)
-    if remark.code in CHOICES:
-        clears = {_TIES: "warn", _REORDERED: "note"}
-        return Finding("fail" if limits.dtype_equal else clears.get(remark.code, "fail"), remark)
+    if remark.code in _OF_TIES:
+        cleared = "note" if remark.code == _REORDERED else _EXCUSES.get(remark.code, "fail")
+        return Finding("fail" if limits.dtype_equal else cleared, remark)
     if remark.code in (_ROUNDING, _MASKS):
         return Finding("warn" if any(one.is_excused for one in said.values()) else "note", remark)
     if remark.code == "computed_in":
