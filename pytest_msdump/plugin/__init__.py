@@ -5,6 +5,7 @@ from __future__ import annotations
 from pytest_msdump.plugin.fixtures import (
     msdump,
     msdump_control,
+    msdump_generation,
     msdump_left,
     msdump_pairs,
     msdump_perturb,
@@ -30,6 +31,7 @@ from pytest_msdump.plugin.hooks import (
 __all__ = [
     "msdump",
     "msdump_control",
+    "msdump_generation",
     "msdump_left",
     "msdump_pairs",
     "msdump_perturb",

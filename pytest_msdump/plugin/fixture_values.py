@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Functions",
     "OpenDump",
+    "generator",
     "made_lines",
     "pair_dumps",
     "recorder",
@@ -108,6 +109,30 @@ def repeater(folder: Path) -> Callable[..., Repeats]:
         return result
 
     return repeats
+
+
+def generator(folder: Path) -> Callable[..., Report]:
+    """Return the value of the fixture ``msdump_generation``."""
+
+    def generation(
+        left: Any,
+        right: Any,
+        prompts: Any,
+        *,
+        tokens: int = 32,
+        forced: bool = True,
+        batched: bool = False,
+        profile: str | None = None,
+        **options: Any,
+    ) -> Report:
+        __tracebackhide__ = True
+        made, directory = offered("generation"), folder / "generation"
+        how = made.Generations(tokens, is_forced=forced, is_batched=batched)
+        made.write_both(directory, (left, right), ("left", "right"), made.checked_prompts(prompts, "prompts"), how)
+        options |= made.judged_by(profile)
+        return assertions.assert_dumps_close(directory / "left", directory / "right", **options)
+
+    return generation
 
 
 def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> Callable[..., Path]:

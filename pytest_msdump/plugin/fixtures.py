@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "msdump",
     "msdump_control",
+    "msdump_generation",
     "msdump_left",
     "msdump_pairs",
     "msdump_perturb",
@@ -113,6 +114,17 @@ def msdump_repeats(tmp_path: Path) -> Callable[..., Repeats]:
     """
     repeats: Callable[..., Repeats] = _values().repeater(tmp_path)
     return repeats
+
+
+@pytest.fixture
+def msdump_generation(tmp_path: Path) -> Callable[..., Report]:
+    """Fail where two decoders say something else: msdump_generation(left, right, prompts, tokens=32, batched=True).
+
+    Each takes ids and mask, yields logits, and is sent ids; see `generation.decoding`. Options are as of
+    `assert_dumps_close`, with forced=False each side goes on with its own tokens.
+    """
+    generation: Callable[..., Report] = _values().generator(tmp_path)
+    return generation
 
 
 @pytest.fixture

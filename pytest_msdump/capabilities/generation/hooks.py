@@ -1,8 +1,18 @@
 """Keys of a rule for logits and for what was chosen from them, and what these are judged by."""
 
-NEEDS = ("shards",)
+NEEDS = ("programs", "record", "shards")
+
+COMMANDS = {
+    "generation": (
+        "pytest_msdump.capabilities.generation.command",
+        "let two decoders continue the same prompts, and judge what they say",
+        "repeat",
+    ),
+}
 
 RULE_KEYS = {"logits": "flag", "ties": "text"}
+
+OFFERS = {"generation": "pytest_msdump.capabilities.generation.prompts"}
 
 REMARKS = "pytest_msdump.capabilities.generation.text:REMARKS"
 

@@ -64,6 +64,12 @@ _ELEMENTWISE: dict[str, float] = {"allclose": 0, **_CLASSES}
 # rtol = atol = 0: equality. The exact metric says it beside the count of differing elements.
 _EQUAL_ELEMENTS: dict[str, float] = {"max_absolute_error": 0, "allclose": 0}
 
+# Nats per token, on the average and at the worst one.
+_KL = {
+    name: {"softmax_kl": mean, "max_softmax_kl": 10 * mean}
+    for name, mean in (("float64", 1e-4), ("float32", 1e-4), ("float16", 1e-3), ("bfloat16", 1e-2))
+}
+
 _BITS: dict[str, float] = {"bitwise_mismatch": 0}
 
 
@@ -114,6 +120,11 @@ PROFILES: dict[str, ProfileFact] = {
         dict.fromkeys((*_FLOATS, *_WHOLE), _BITS),
         dtype_equal=True,
         every_occurrence=True,
+    ),
+    "generation": ProfileFact(
+        1,
+        "as `default`; of logits also the KL that MaxText's logit checker allows, and more for 16 bits",
+        {**_DEFAULT, **{name: {**_DEFAULT[name], **_KL[name]} for name in _FLOATS}},
     ),
     "ascend_dual_l0": _dual_benchmark("L0", 10, 2),
     "ascend_dual_l1": _dual_benchmark("L1", 5, 1.5),

@@ -33,8 +33,8 @@ _FINDING_ORDER = ("error", "fail", "undefined", "warn", "note")
 _ROUNDING = "zero_in_exact_arithmetic"
 _MASKS = "random_masks"
 _OF_MASKS = (_MASKS, "random_masks_differ", "random_masks_swapped", "random_masks_kept_differ")
-# Of indices that were chosen from values only near ties differ, or only their order does. Behind a near tie a token goes
-# elsewhere: the others are within the limits, or these are too many.
+# Of indices that were chosen from values only near ties differ, or only their order does. Behind a near tie a token
+# goes elsewhere: the others are within the limits, or these are too many.
 _TIES, _REORDERED, _BEHIND, _BEHIND_MANY = "near_ties", "same_choices", "behind_ties", "behind_too_many_ties"
 _OF_TIES = (*CHOICES, _BEHIND, _BEHIND_MANY)
 # What clears, and to which outcome; and of what no number of elements says anything.

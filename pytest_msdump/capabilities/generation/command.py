@@ -1,0 +1,82 @@
+"""``msdump generation LEFT RIGHT --prompts FILE``: whether two decoders say the same after the same prompts."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_msdump.cli.gate import gate
+from pytest_msdump.cli.output import add_quiet, phrases, print_lines
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.progress import Progress
+from pytest_msdump.core.storage.files import make_directory
+from pytest_msdump.core.suite import load_suite
+
+DESCRIPTION = (
+    "Let two decoders continue the same prompts, and judge logits and tokens. LEFT and RIGHT are FILE:FUNCTION: a "
+    "generator that takes ids and mask of prompts, yields the logits of the next token, and is sent the tokens. LEFT "
+    "goes on with the tokens of RIGHT, the reference, unless --free is given. A token that differs is a near tie, "
+    "which warns, or a mistake. Exit code 0: all prompts are within limits; 1: one is not; 4: usage error."
+)
+EXAMPLES = (
+    "msdump generation port.py:decode reference.py:decode --prompts prompts.json",
+    "msdump generation port.py:decode reference.py:decode --prompts prompts.json --batched --tokens 64",
+)
+# Both dumps, in the folder of the reports: commands in these work.
+_FOLDER = "generation"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare both sides, the prompts, and how they are continued."""
+    parser.add_argument("left", metavar="LEFT", help="FILE:FUNCTION of the decoder under test")
+    parser.add_argument("right", metavar="RIGHT", help="FILE:FUNCTION of the reference")
+    parser.add_argument("--prompts", metavar="FILE", required=True, help="a JSON list of prompts, lists of token ids")
+    parser.add_argument("--tokens", metavar="N", type=int, default=32, help="tokens after each prompt (default: 32)")
+    parser.add_argument("--free", action="store_true", help="each side goes on with its own tokens")
+    parser.add_argument(
+        "--batched", action="store_true", help="the left also runs all prompts in one batch, padded on the left"
+    )
+    parser.add_argument("--profile", default="generation", metavar="NAME", help="named limits (default: generation)")
+    parser.add_argument("--limits", metavar="FILE", help="limits file of msdump calibrate")
+    parser.add_argument(
+        "--report-dir", default="msdump-report", metavar="DIR", help="both dumps and the report go here"
+    )
+    add_quiet(parser, "-q")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Run both decoders, gate what they say; return the exit code."""
+    from pytest_msdump.capabilities.generation.decoding import read_prompts
+    from pytest_msdump.capabilities.generation.prompts import Generations, judged_by, verdict_lines, write_both
+    from pytest_msdump.capabilities.programs.functions import load_function
+    from pytest_msdump.core.compare.planning import plan
+
+    if parsed.tokens < 1:
+        raise ConfigError(f"--tokens {parsed.tokens}: give 1 or more")
+    say, progress = phrases(parsed), Progress("msdump generation", quiet=parsed.quiet)
+    prompts = read_prompts(Path(parsed.prompts))
+    decoders = load_function(parsed.left), load_function(parsed.right)
+    reports = Path(parsed.report_dir).absolute()
+    directory = reports / _FOLDER
+    shutil.rmtree(directory, ignore_errors=True)
+    make_directory(reports)
+    how = Generations(parsed.tokens, is_forced=not parsed.free, is_batched=parsed.batched)
+    with progress.step("running both decoders"):
+        notes = write_both(directory, decoders, (parsed.left, parsed.right), prompts, how)
+    limits = None if parsed.limits is None else str(Path(parsed.limits).absolute())
+    table = {"left": "left", "right": "right", **judged_by(parsed.profile)}
+    options = {"limits": limits, "report_dir": str(reports)}
+    planned = plan(load_suite(file=None, table=table, options=options, directory=directory))
+    planned = replace(planned, left=replace(planned.left, notes=(*planned.left.notes, *notes)))
+    found: list[Report] = []
+
+    def keep(report: Report) -> list[Path]:
+        found.append(report)
+        return []
+
+    code = gate(planned, keep, progress=progress, say=say)
+    print_lines(line for report in found for line in verdict_lines(report, say))
+    return code

@@ -1,0 +1,163 @@
+"""Two decoders after the same prompts: a small recurrent net of numpy, right and with mistakes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pytest_msdump.cli import main
+from pytest_msdump.core.errors import ConfigError
+
+NET = """
+import numpy as np
+
+rng = np.random.default_rng(0)
+V, D = 97, 16
+E = rng.standard_normal((V, D)).astype("float32")
+W = rng.standard_normal((D, D)).astype("float32") / 4
+
+def made(noise=0.0, pads=True, late=None, ties=0.0):
+    def decode(ids, mask):
+        hidden = np.zeros((len(ids), D), "float32")
+        for t in range(ids.shape[1]):
+            new = np.tanh(hidden @ W + E[ids[:, t]])
+            hidden = np.where(mask[:, t, None], new, hidden) if pads else new
+        for step in range(1000):
+            logits = hidden @ E.T + noise * np.random.default_rng(step).standard_normal((len(ids), V)).astype("float32")
+            best = np.argsort(logits, axis=-1)[:, -2:]
+            if ties and step == 3:
+                np.put_along_axis(logits, best[:, :1], logits.max(-1, keepdims=True) + ties, -1)
+            chosen = yield logits
+            hidden = np.tanh(hidden @ W * (1.2 if late is not None and step >= late else 1.0) + E[chosen])
+    return decode
+
+reference = made()
+port = made(1e-5)
+padding = made(1e-5, pads=False)
+cache = made(1e-5, late=4)
+tied_reference, tied_port = made(ties=-1e-6), made(1e-5, ties=1e-6)
+
+def no_generator(ids, mask):
+    return np.zeros((len(ids), V))
+
+def short(ids, mask):
+    yield np.zeros((len(ids), V))
+
+def of_integers(ids, mask):
+    while True:
+        yield np.zeros((len(ids), V), int)
+
+def raising(ids, mask):
+    raise RuntimeError("no such weight")
+    yield
+"""
+PROMPTS = [[1, 2, 3], [4, 5, 6, 7, 8, 9]]
+
+
+@pytest.fixture
+def generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.py").write_text(NET)
+    (tmp_path / "prompts.json").write_text(json.dumps(PROMPTS))
+
+    def run(left: str, right: str = "reference", *options: str) -> int:
+        return main(
+            ["generation", f"net.py:{left}", f"net.py:{right}", "--prompts", "prompts.json", "--tokens", "12", *options]
+        )
+
+    return run
+
+
+def test_a_right_port_passes_alone_in_a_batch_and_free(
+    generation: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert generation("port", "reference", "--batched") == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "tokens agree" in line]
+    assert [line.partition(":")[0] for line in lines] == [
+        *("prompt_0", "prompt_1", "batched.prompt_0", "batched.prompt_1")
+    ]
+    assert all(": PASS, 12 of 12 tokens agree, KL " in line for line in lines)
+    assert generation("port", "reference", "--free") == 0
+
+
+def test_padding_that_is_read_fails_in_the_batch_alone(
+    generation: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert generation("padding") == 0
+    assert generation("padding", "reference", "--batched") == 1
+    verdicts = [line.split()[:2] for line in capsys.readouterr().out.splitlines() if "tokens agree" in line][2:]
+    assert verdicts == [
+        ["prompt_0:", "PASS,"],
+        ["prompt_1:", "PASS,"],
+        ["batched.prompt_0:", "DRIFT,"],
+        ["batched.prompt_1:", "PASS,"],
+    ]
+
+
+def test_what_is_wrong_from_a_step_on_is_right_before_it(generation: Callable[..., int]) -> None:
+    """The tokens of the reference are fed, so that the steps before it are as they should be."""
+    assert generation("cache") == 1
+    left, right = (
+        np.load(next(Path("msdump-report/generation", side).glob("prompt_0_logits*"))) for side in ("left", "right")
+    )
+    apart = np.abs(left - right).max(-1)
+    assert (apart[:5] < 1e-3).all()
+    assert apart[5] > 1e-3
+
+
+def test_a_near_tie_warns_and_free_runs_are_compared_up_to_it(
+    generation: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert generation("tied_port", "tied_reference") == 0
+    out = capsys.readouterr().out
+    assert "prompt_0: WARN, 11 of 12 tokens agree" in out
+    assert "near tie: 1 of 12 choices differs, at [3]" in " ".join(out.split())
+    assert generation("tied_port", "tied_reference", "--free") == 0
+    assert "prompt_0: 4 of 12 tokens are compared, up to the first that differs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("left", "why"),
+    [
+        ("no_generator", "returned ndarray; write a generator that yields logits"),
+        ("short", "ended after 1 of 12 steps"),
+        ("of_integers", "yielded int64 (1, 97) at step 0"),
+        ("raising", "raised RuntimeError: no such weight"),
+        ("nothing", "has no function nothing"),
+    ],
+)
+def test_what_is_no_decoder_is_one_clear_line(
+    left: str, why: str, generation: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert generation(left) == 4
+    assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("prompts", ["[]", "[[]]", "[[1, -2]]", '["a"]', "[[1.5]]", "{", "[[true]]"])
+def test_what_holds_no_prompts_is_refused(
+    prompts: str, generation: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("prompts.json").write_text(prompts)
+    assert generation("port") == 4
+    assert "give a JSON list of prompts" in capsys.readouterr().err
+
+
+def test_the_fixture_fails_a_test_where_the_command_exits_with_1(msdump_generation: Callable[..., Any]) -> None:
+    names: dict[str, Any] = {}
+    exec(NET, names)
+    with pytest.raises(AssertionError, match=r"prompt_0\.logits"):
+        msdump_generation(names["cache"], names["reference"], PROMPTS, tokens=8)
+    with pytest.raises(ConfigError, match="prompt 0 is not a list of token ids"):
+        msdump_generation(names["port"], names["reference"], ["text"])
+
+
+def test_the_fixture_passes_a_right_port(msdump_generation: Callable[..., Any]) -> None:
+    names: dict[str, Any] = {}
+    exec(NET, names)
+    report = msdump_generation(names["port"], names["reference"], PROMPTS, tokens=8, batched=True)
+    assert len(report.records) == 8
