@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.capabilities.programs.functions import FAILURES
 from pytest_msdump.capabilities.record.writer import DumpWriter
 from pytest_msdump.core.dtypes.arrays import RawArray, as_array
 from pytest_msdump.core.dtypes.decode import bfloat16_values
@@ -102,23 +103,33 @@ def _decoded(
         mask[row, length - len(prompt) :] = True
     logits: list[RawArray] = []
     chosen: list[Ids] = []
-    try:
-        running = decoder(ids, mask)
-        if not hasattr(running, "send"):
-            raise ConfigError(f"{name}: returned {type(running).__name__}; write a generator that yields logits")
-        found = next(running)
-        for step in range(steps):
-            logits.append(_checked(found, len(prompts), name, step))
-            chosen.append(_values(logits[-1]).argmax(-1))
-            if step + 1 < steps:
-                found = running.send(chosen[-1] if forced is None else np.array([each[step] for each in forced]))
-        running.close()
-    except ConfigError:
-        raise
-    except StopIteration:
-        raise ConfigError(f"{name}: ended after {len(logits)} of {steps} steps; yield in a loop without end") from None
-    except Exception as error:
-        raise ConfigError(f"{name}: raised {type(error).__name__}: {error!s:.300}; mend it") from error
+    running: Any = None
+
+    def advance() -> Any:
+        """Return what the decoder yields next; what it raises is one line."""
+        nonlocal running
+        try:
+            if running is None:
+                running = decoder(ids, mask)
+                if not hasattr(running, "send"):
+                    raise ConfigError(
+                        f"{name}: returned {type(running).__name__}; write a generator that yields logits"
+                    )
+                return next(running)
+            step = len(chosen) - 1
+            return running.send(chosen[-1] if forced is None else np.array([each[step] for each in forced]))
+        except ConfigError:
+            raise
+        except StopIteration:
+            said = f"ended after {len(logits)} of {steps} steps; yield in a loop without end"
+            raise ConfigError(f"{name}: {said}") from None
+        except FAILURES as error:
+            raise ConfigError(f"{name}: raised {type(error).__name__}: {error!s:.300}; mend it") from error
+
+    for step in range(steps):
+        logits.append(_checked(advance(), len(prompts), name, step))
+        chosen.append(_values(logits[-1]).argmax(-1))
+    running.close()
     return [
         Said(np.stack([one.data[row] for one in logits]), np.array([one[row] for one in chosen]), logits[0].dtype)
         for row in range(len(prompts))
@@ -140,7 +151,7 @@ def _checked(found: Any, count: int, name: str, step: int) -> RawArray:
 
 
 def _values(logits: RawArray) -> npt.NDArray[Any]:
-    return bfloat16_values(logits.data) if logits.dtype == "bfloat16" else np.asarray(logits.data)
+    return bfloat16_values(logits.data.view("<u2")) if logits.dtype == "bfloat16" else np.asarray(logits.data)
 
 
 def write_side(directory: Path, said: Mapping[str, Sequence[Said]]) -> None:
