@@ -16,6 +16,7 @@ LEFT_ON = ROOT / "docs/howto/leave_recording_on.md"
 HOOKS = ROOT / "docs/howto/a_dump_written_with_hooks.md"
 SERVING = ROOT / "docs/howto/serving_engine_against_hugging_face.md"
 LIMITS = ROOT / "docs/howto/limits_from_one_extra_run.md"
+DECODER = ROOT / "docs/tutorial/is_my_decoder_right.md"
 
 
 def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
@@ -43,3 +44,8 @@ def test_every_option_of_the_page_exists() -> None:
 
     named = set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
     assert named == {*options_of(TorchRecording)}
+
+
+def test_two_decoders_say_what_the_tutorial_shows(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    assert follow_live(DECODER, {"torch"}, tmp_path, tmp_path) == 4

@@ -22,8 +22,8 @@ DESCRIPTION = (
     "which warns, or a mistake. Exit code 0: all prompts are within limits; 1: one is not; 4: usage error."
 )
 EXAMPLES = (
-    "msdump generation port.py:decode reference.py:decode --prompts prompts.json",
-    "msdump generation port.py:decode reference.py:decode --prompts prompts.json --batched --tokens 64",
+    "msdump generation port.py:decode ref.py:decode --prompts p.json",
+    "msdump generation port.py:decode ref.py:decode --prompts p.json --batched",
 )
 # Both dumps, in the folder of the reports: commands in these work.
 _FOLDER = "generation"
