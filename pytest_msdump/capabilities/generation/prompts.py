@@ -23,6 +23,7 @@ __all__ = ["Generations", "checked_prompts", "judged_by", "verdict_lines", "writ
 
 PROFILE = "generation"
 _BATCHED = "batched."
+_LEAST_KL = 1e-12
 _SEVERITY = ("not_run", *OUTCOMES)
 _RULES: list[dict[str, Any]] = [
     {"match": "*prompt_*.logits", "logits": True},
@@ -91,6 +92,8 @@ def verdict_lines(report: Report, say: Phrases = ENGLISH) -> Iterator[str]:
         said: dict[str, Parameter] = {"prompt": prompt, "verdict": say(outcome.upper())}
         kl, top1, count = logits.metrics.get("softmax_kl"), logits.metrics.get("top1_agreement"), ids.elements
         if isinstance(kl, float) and isinstance(top1, float) and count:
-            yield say("prompt_verdict", **said, agree=round(top1 * count), n=count, kl=kl)
+            # Less is rounding in float64.
+            shown = f"{kl:.3g}" if kl >= _LEAST_KL else f"< {_LEAST_KL:g}"
+            yield say("prompt_verdict", **said, agree=round(top1 * count), n=count, kl=shown)
         else:
             yield say("prompt_not_measured", **said)
