@@ -42,7 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", default="generation", metavar="NAME", help="named limits (default: generation)")
     parser.add_argument("--limits", metavar="FILE", help="limits file of msdump calibrate")
     parser.add_argument(
-        "--report-dir", default="msdump-report", metavar="DIR", help="both dumps and the report go here"
+        "--report-dir",
+        default="msdump-report",
+        metavar="DIR",
+        help="for both dumps and the report (default: %(default)s)",
     )
     add_quiet(parser, "-q")
 
