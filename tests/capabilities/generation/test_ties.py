@@ -185,3 +185,20 @@ def test_behind_a_near_tie_the_other_tokens_are_judged(tmp_path: Path) -> None:
         wrong[name][place] += 1.0
         found = records(tmp_path / name, wrong, right, loose)
         assert [one.left.address for one in found.values() if one.fails] == [f"{name}:output:0"]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_true_flip_is_a_near_tie_and_no_tie_fails(seed: int, tmp_path: Path) -> None:
+    """Of 100 choices a seed: those with a margin above 4 errors fail, those below half an error do not."""
+    rng = np.random.default_rng(seed)
+    left: dict[str, Any] = {}
+    right: dict[str, Any] = {}
+    factors = [*rng.uniform(0.05, 0.5, 50), *rng.uniform(4.0, 200.0, 50)]
+    for number, factor in enumerate(factors):
+        error = float(10 ** rng.uniform(-3, -2))
+        both = decision(rng, margin=factor * error, error=error, rows=int(rng.integers(20, 60)), width=32)
+        for side, tensors in zip((left, right), both, strict=True):
+            side |= {f"d{number}.{name}": values for name, values in tensors.items()}
+    found = records(tmp_path, left, right, '[[msdump.rule]]\nmatch = "*.tokens"\nties = "*.logits"\n')
+    outcomes = [found[f"d{number}.tokens"].verdict.outcome for number in range(len(factors))]
+    assert outcomes == ["warn"] * 50 + ["fail"] * 50
