@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pytest_msdump.capabilities.generation.ties import KEY, NAME, Part, SetAside, near_rows, table_of
+from pytest_msdump.capabilities.generation.ties import KEY, NAME, ROUTES, Part, SetAside, near_rows, table_of
 from pytest_msdump.core.compare.align import OpenedPair, align
 from pytest_msdump.core.compare.comparing import compare_pair
 from pytest_msdump.core.compare.opening import open_view
@@ -34,7 +34,8 @@ _MOST_VALUES, _MOST_PAIRS = 2**22, 40
 def with_chosen_from(pairing: Pairing, policy: Policy) -> Pairing:
     """Give each pair of indices, of which a rule says what they were chosen from, the pair of these values.
 
-    Near ties are looked for at once: of all pairs that come later the tokens behind these may be set aside.
+    Where a rule says that they route tokens, near ties are looked for at once: of all pairs that come later the tokens
+    behind these may be set aside.
     """
     pairs = list(pairing.pairs)
     aside: dict[Coordinates, SetAside] = {}
@@ -44,7 +45,8 @@ def with_chosen_from(pairing: Pairing, policy: Policy) -> Pairing:
         part = Part(values, aside.get(at))
         if part != Part():
             pairs[number] = replace(pair, parts={**pair.parts, NAME: part})
-        if isinstance(values, Pair):
+        # What routes no tokens, such as the ids of the next ones, has nothing behind it.
+        if isinstance(values, Pair) and marks_of(policy, pair, ROUTES):
             found = _near_rows(pairs[number], part, policy)
             known = aside.get(at, found)
             if found is not None and known is not None and known.count == found.count:

@@ -10,7 +10,7 @@ COMMANDS = {
     ),
 }
 
-RULE_KEYS = {"logits": "flag", "ties": "text"}
+RULE_KEYS = {"logits": "flag", "ties": "text", "routes": "flag"}
 
 OFFERS = {"generation": "pytest_msdump.capabilities.generation.prompts"}
 

@@ -32,7 +32,7 @@ from pytest_msdump.core.model.record import CHOICES, Record
 from pytest_msdump.core.model.tensor import Pair, TensorView
 from pytest_msdump.core.text import Message, Parameter
 
-KEY = "ties"
+KEY, ROUTES = "ties", "routes"
 # How many times the error of the values a margin may be, and how many times their RMS error counts.
 _MARGINS, _RMS_ERRORS = 2.0, 4.0
 # More near ties than this share of all choices, and than so many, are no ties; nor are so many, most of them to one id.

@@ -14,7 +14,7 @@ from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.report.json_report import read_json, report_from
 
 RULE = '[[msdump.rule]]\nmatch = "tokens"\nties = "logits"\n'
-OF_GATES = '[[msdump.rule]]\nmatch = "*.gate:output:1"\nties = "*.router"\n'
+OF_GATES = '[[msdump.rule]]\nmatch = "*.gate:output:1"\nties = "*.router"\nroutes = true\n'
 
 
 def records(
@@ -179,7 +179,10 @@ def test_behind_a_near_tie_the_other_tokens_are_judged(tmp_path: Path) -> None:
         "a.out": "warn",
         "b.out": "warn",
     }
-    # A mistake in another token, and one in front of the tie.
+    # What routes nothing excuses nothing that comes later.
+    found = records(tmp_path / "no_routes", left, right, loose.replace("routes = true\n", ""))
+    assert [name for name, one in found.items() if one.fails] == ["a.out", "b.out"]
+    # A mistake in another token.
     for name, place in (("a.out", (0, 7)), ("b.out", (20,))):
         wrong = {key: value.copy() for key, value in left.items()}
         wrong[name][place] += 1.0
