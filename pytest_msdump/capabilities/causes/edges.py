@@ -188,6 +188,8 @@ class _Graph:
     # Of a recorded model: the call of a module that a call ran inside of.
     around: Mapping[OperatorRun, OperatorRun]
     is_recorded: bool = False
+    # Of the other side's graph: operators that are no gradients and no part of an optimizer.
+    called: Collection[str] = ()
 
     @cached_property
     def _by_file_name(self) -> Mapping[str, str]:
@@ -223,7 +225,7 @@ class PairGroup:
         if names.count(None) == len(names):
             graph, names = replace(_NO_GRAPH, around=around), [None] * len(tensors)
         self.at = at
-        self._called = graph.operators
+        self._called = {*graph.operators, *(other.called if other else ())}
         if graph.is_recorded:
             training = _Training(graph.operators, tensors, is_first=not at.iteration)
             graph = replace(graph, operators={**graph.operators, **dict(training.calls())})
@@ -473,6 +475,7 @@ class _OtherSide:
         """Return the graph of these left operators; right ones without a partner are walked through."""
         operators: defaultdict[str, dict[int, Operator]] = defaultdict(dict)
         around: dict[OperatorRun, OperatorRun] = {}
+        called: set[str] = set()
         for op in tensors:
             own = _run_of(op)
             for right in self._rights.get(op, ()) if op.op_type != PARAMETER else ():
@@ -488,10 +491,12 @@ class _OtherSide:
                 operators[own.name][own.occurrence] = Operator(
                     op.label, op.op_type or "", inputs=(*slots, *rest), occurrence=own.occurrence
                 )
+                if not group.is_trained(group.run_of(right)):
+                    called.add(own.name)
                 outer = self._outer(group, group.run_of(right), op)
                 if outer is not None:
                     around[own] = outer
-        return _Graph(BY_RIGHT, operators, around, is_recorded=True)
+        return _Graph(BY_RIGHT, operators, around, is_recorded=True, called=called)
 
     def _edges(self, group: PairGroup, entry: Input, consumer: OpKey) -> Iterator[tuple[int, Edge]]:
         waiting, seen = [(entry.producer, entry.output)], {entry.producer}

@@ -49,7 +49,8 @@ class Regions:
             is_fed_otherwise,
             is_chosen,
         )
-        self._known: list[tuple[OperatorRun, OperatorRun | None, _Way]] = []
+        self._known: list[tuple[OperatorRun, OperatorRun, OperatorRun | None, _Way]] = []
+        self._places = {run: place for place, run in enumerate(group.runs)}
         for run in nodes:
             if run in roles and self._begins(run):
                 self._place(run)
@@ -66,15 +67,16 @@ class Regions:
             return
         is_fed_otherwise = self._is_fed_otherwise(run)
         module = self._module(run, way if is_fed_otherwise or not self._is_operation(run) else way._replace(start=()))
-        for owner, other, earlier in self._known:
+        for end, owner, other, earlier in self._known:
             # What is wrong in the code of a module is wrong in each call of it, and may be so at several of its ends.
             is_same = module is not None and other is not None and module.name == other.name
-            if earlier.between & way.between or (is_same and self._is_code(run)):
+            is_call = (end.kind, end.name, end.slot) == (run.kind, run.name, run.slot)
+            if earlier.between & way.between or is_call or (is_same and self._is_code(run)):
                 self._inherit(run, owner)
                 return
         is_exact = run.kind == "op" and not way.between and not is_fed_otherwise and self._is_known(run)
         owner = self._owner(run, module)
-        self._known.append((owner, module, way))
+        self._known.append((run, owner, module, way))
         if not is_exact:
             name = "" if module is None else self._label(module)
             after = [self._name(one) for one in way.start if module is None or not _is_of(one, module)]
@@ -136,17 +138,29 @@ class Regions:
 
     def _module(self, run: OperatorRun, way: _Way) -> OperatorRun | None:
         """Return the innermost module around a failure and all that leads to it."""
-        if run.kind == "op" and self._group.calls_inside.get(run) and self._is_inside(way, run):
+        if run.kind == "op" and self._group.calls_inside.get(run) and self._is_inside(way, run, run):
             return run
-        return next((outer for outer in self._around(run) if self._is_inside(way, outer)), None)
+        return next((outer for outer in self._around(run) if self._is_inside(way, outer, run)), None)
 
-    def _is_inside(self, way: _Way, outer: OperatorRun) -> bool:
+    def _is_inside(self, way: _Way, outer: OperatorRun, run: OperatorRun) -> bool:
         """Whether all that leads to a failure ran inside of a module, or was given to it and is right there."""
         return all(
-            outer in self._around(one) or _is_of(one, outer) or self._was_given(outer, one)
+            self._ran_inside(one, outer, run) or _is_of(one, outer) or self._was_given(outer, one)
             for one in (*way.start, *way.between)
             if one.kind in ("op", "input")
         )
+
+    def _ran_inside(self, one: OperatorRun, outer: OperatorRun, run: OperatorRun) -> bool:
+        """Whether an operator ran inside of the call of a module in which another one did.
+
+        Where operations alone were recorded, a call is what ran without anything else between.
+        """
+        if outer not in self._around(one):
+            return False
+        if outer.kind != "module" or one not in self._places or run not in self._places:
+            return True
+        between = self._group.runs[self._places[one] : self._places[run]]
+        return all(other.name.startswith((f"{outer.name}/", f"{outer.name}.")) for other in between)
 
     def _was_given(self, outer: OperatorRun, start: OperatorRun) -> bool:
         """Whether a call inside of a module passes that took what the module was given."""
