@@ -190,6 +190,8 @@ class _Graph:
     is_recorded: bool = False
     # Of the other side's graph: operators that are no gradients and no part of an optimizer.
     called: Collection[str] = ()
+    # Of a recording, as they ended.
+    in_order: Sequence[OperatorRun] = ()
 
     @cached_property
     def _by_file_name(self) -> Mapping[str, str]:
@@ -326,6 +328,15 @@ class PairGroup:
         """Return the call of a recorded module that an operator ran inside of."""
         return self._graph.around.get(run._replace(kind="op", slot=0) if run.kind == "input" else run)
 
+    def between(self, one: OperatorRun, other: OperatorRun) -> Sequence[OperatorRun]:
+        """Return the recorded calls that ended after one and before another; none if their order is not known."""
+        places = self._places
+        return self._graph.in_order[places[one] + 1 : places[other]] if one in places and other in places else ()
+
+    @cached_property
+    def _places(self) -> Mapping[OperatorRun, int]:
+        return {run: place for place, run in enumerate(self._graph.in_order)}
+
     def is_inside(self, run: OperatorRun, outer: OperatorRun) -> bool:
         """Whether an operator ran inside of a call of a module."""
         around = self.around(run)
@@ -452,7 +463,7 @@ def _completed(own: _Graph, other: _Graph) -> _Graph:
                 operators[name][occurrence] = call
                 added = True
     by = " and ".join(filter(None, (own.by, other.by if added else "")))
-    return _Graph(by, operators, {**other.around, **own.around}, is_recorded=bool(by))
+    return replace(own, by=by, operators=operators, around={**other.around, **own.around}, is_recorded=bool(by))
 
 
 def _is_known(edge: Edge | None) -> bool:
@@ -559,7 +570,9 @@ def _graph(by: str, graphs: Sequence[OperatorGraph]) -> _Graph:
             around |= dict.fromkeys(ended.pop(operator.name, ()), run)
             if operator.inside and operator.inside != operator.name:
                 ended[operator.inside].append(run)
-    return _Graph(by, operators, around, any(graph.is_recorded for graph in graphs))
+    is_recorded = any(graph.is_recorded for graph in graphs)
+    in_order = [OperatorRun("op", one.name, one.occurrence) for graph in graphs for one in graph.operators]
+    return _Graph(by, operators, around, is_recorded=is_recorded, in_order=in_order if is_recorded else ())
 
 
 def _run_of(op: OpKey) -> OperatorRun:

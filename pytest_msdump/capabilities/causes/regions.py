@@ -50,7 +50,6 @@ class Regions:
             is_chosen,
         )
         self._known: list[tuple[OperatorRun, OperatorRun, OperatorRun | None, _Way]] = []
-        self._places = {run: place for place, run in enumerate(group.runs)}
         for run in nodes:
             if run in roles and self._begins(run):
                 self._place(run)
@@ -157,10 +156,10 @@ class Regions:
         """
         if outer not in self._around(one):
             return False
-        if outer.kind != "module" or one not in self._places or run not in self._places:
-            return True
-        between = self._group.runs[self._places[one] : self._places[run]]
-        return all(other.name.startswith((f"{outer.name}/", f"{outer.name}.")) for other in between)
+        inside = (f"{outer.name}/", f"{outer.name}.")
+        return outer.kind != "module" or all(
+            between.name.startswith(inside) for between in self._group.between(one, run)
+        )
 
     def _was_given(self, outer: OperatorRun, start: OperatorRun) -> bool:
         """Whether a call inside of a module passes that took what the module was given."""
