@@ -114,7 +114,9 @@ class Judge:
                 f"{one['left']['address']} ({what}): {one['role_reason']}"
                 for one, what in zip(causes.values(), found, strict=True)
             ]
-            self.lines.append(f"{name}, {way}: {wrong} in {ran.around[-1]} ({block}): {'; '.join(said) or best} {borders or ''}")
+            self.lines.append(
+                f"{name}, {way}: {wrong} in {ran.around[-1]} ({block}): {'; '.join(said) or best} {borders or ''}"
+            )
 
     def summary(self) -> str:
         """Return the counts as one line, and one for each way of recording."""

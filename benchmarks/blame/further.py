@@ -153,7 +153,11 @@ class Level(nn.Module):
     def __init__(self, width: int, block: int) -> None:
         super().__init__()
         self.block = block
-        self.side, self.smooth, self.gate = nn.Conv2d(width, width, 1), nn.Conv2d(width, width, 3, padding=1), nn.Linear(width, 1)
+        self.side, self.smooth, self.gate = (
+            nn.Conv2d(width, width, 1),
+            nn.Conv2d(width, width, 3, padding=1),
+            nn.Linear(width, 1),
+        )
 
     def forward(self, x: Tensor, above: Tensor) -> Tensor:
         """Return the level."""

@@ -25,43 +25,175 @@ _LLAMA, _GPT2, _BERT, _SWIN, _NEXT = (
 _PATCHES = (
     (_LLAMA, "rotate_half", "rope sign", "(-x2, x1)", "(x2, -x1)"),
     (_LLAMA, "apply_rotary_pos_emb", "rope of q left out", "(q * cos) + (rotate_half(q) * sin)", "q"),
-    (_LLAMA, "apply_rotary_pos_emb", "rope of k swapped", "(k * cos) + (rotate_half(k) * sin)", "(k * sin) + (rotate_half(k) * cos)"),
-    (_LLAMA, "repeat_kv", "heads repeated", "hidden_states.reshape(batch, num_key_value_heads * n_rep, slen, head_dim)", "hidden_states.transpose(1, 2).reshape(batch, num_key_value_heads * n_rep, slen, head_dim)"),
+    (
+        _LLAMA,
+        "apply_rotary_pos_emb",
+        "rope of k swapped",
+        "(k * cos) + (rotate_half(k) * sin)",
+        "(k * sin) + (rotate_half(k) * cos)",
+    ),
+    (
+        _LLAMA,
+        "repeat_kv",
+        "heads repeated",
+        "hidden_states.reshape(batch, num_key_value_heads * n_rep, slen, head_dim)",
+        "hidden_states.transpose(1, 2).reshape(batch, num_key_value_heads * n_rep, slen, head_dim)",
+    ),
     (_LLAMA, "eager_attention_forward", "scale", "key_states.transpose(2, 3)", "key_states.transpose(2, 3) * 2"),
     (_LLAMA, "eager_attention_forward", "mask left out", "attn_weights + attention_mask", "attn_weights"),
-    (_LLAMA, "eager_attention_forward", "heads not joined", "attn_output.transpose(1, 2).contiguous()", "attn_output.contiguous()"),
-    (_LLAMA, "LlamaMLP.forward", "gate and up", "self.act_fn(self.gate_proj(x)) * self.up_proj(x)", "self.gate_proj(x) * self.act_fn(self.up_proj(x))"),
+    (
+        _LLAMA,
+        "eager_attention_forward",
+        "heads not joined",
+        "attn_output.transpose(1, 2).contiguous()",
+        "attn_output.contiguous()",
+    ),
+    (
+        _LLAMA,
+        "LlamaMLP.forward",
+        "gate and up",
+        "self.act_fn(self.gate_proj(x)) * self.up_proj(x)",
+        "self.gate_proj(x) * self.act_fn(self.up_proj(x))",
+    ),
     (_LLAMA, "LlamaMLP.forward", "activation left out", "self.act_fn(self.gate_proj(x))", "self.gate_proj(x)"),
-    (_LLAMA, "LlamaRMSNorm.forward", "mean of the norm", "hidden_states.pow(2).mean(-1, keepdim=True)", "hidden_states.pow(2).sum(-1, keepdim=True)"),
+    (
+        _LLAMA,
+        "LlamaRMSNorm.forward",
+        "mean of the norm",
+        "hidden_states.pow(2).mean(-1, keepdim=True)",
+        "hidden_states.pow(2).sum(-1, keepdim=True)",
+    ),
     (_LLAMA, "LlamaRotaryEmbedding.forward", "cosine", "emb.cos()", "emb.cos().roll(1, 1)"),
-    (_LLAMA, "LlamaDecoderLayer.forward", "residual of the norm", "residual = hidden_states\n    hidden_states = self.post_attention_layernorm(hidden_states)", "residual = hidden_states = self.post_attention_layernorm(hidden_states)"),
-    (_GPT2, "GPT2Attention.forward", "q and k swapped", "self.c_attn(hidden_states).split(self.split_size, dim=2)", "self.c_attn(hidden_states).roll(self.split_size, 2).split(self.split_size, dim=2)"),
-    (_GPT2, "GPT2Attention.forward", "heads split", "value_states.view(shape_kv).transpose(1, 2)", "value_states.reshape(shape_kv[0], shape_kv[-1], -1, shape_kv[1]).permute(0, 2, 3, 1)"),
-    (_GPT2, "eager_attention_forward", "softmax axis", "nn.functional.softmax(attn_weights, dim=-1)", "nn.functional.softmax(attn_weights, dim=-2)"),
-    (_GPT2, "eager_attention_forward", "mask doubled", "attn_weights + attention_mask", "attn_weights + attention_mask.roll(1, -1)"),
+    (
+        _LLAMA,
+        "LlamaDecoderLayer.forward",
+        "residual of the norm",
+        "residual = hidden_states\n    hidden_states = self.post_attention_layernorm(hidden_states)",
+        "residual = hidden_states = self.post_attention_layernorm(hidden_states)",
+    ),
+    (
+        _GPT2,
+        "GPT2Attention.forward",
+        "q and k swapped",
+        "self.c_attn(hidden_states).split(self.split_size, dim=2)",
+        "self.c_attn(hidden_states).roll(self.split_size, 2).split(self.split_size, dim=2)",
+    ),
+    (
+        _GPT2,
+        "GPT2Attention.forward",
+        "heads split",
+        "value_states.view(shape_kv).transpose(1, 2)",
+        "value_states.reshape(shape_kv[0], shape_kv[-1], -1, shape_kv[1]).permute(0, 2, 3, 1)",
+    ),
+    (
+        _GPT2,
+        "eager_attention_forward",
+        "softmax axis",
+        "nn.functional.softmax(attn_weights, dim=-1)",
+        "nn.functional.softmax(attn_weights, dim=-2)",
+    ),
+    (
+        _GPT2,
+        "eager_attention_forward",
+        "mask doubled",
+        "attn_weights + attention_mask",
+        "attn_weights + attention_mask.roll(1, -1)",
+    ),
     (_GPT2, "GPT2Block.forward", "residual left out", "attn_output + residual", "attn_output"),
-    (_GPT2, "GPT2Block.forward", "residual of the mlp doubled", "residual + feed_forward_hidden_states", "residual * 2 + feed_forward_hidden_states"),
+    (
+        _GPT2,
+        "GPT2Block.forward",
+        "residual of the mlp doubled",
+        "residual + feed_forward_hidden_states",
+        "residual * 2 + feed_forward_hidden_states",
+    ),
     (_GPT2, "GPT2MLP.forward", "activation", "self.act(hidden_states)", "torch.relu(hidden_states)"),
     (_GPT2, "GPT2MLP.forward", "hidden state scaled", "self.c_fc(hidden_states)", "self.c_fc(hidden_states) * 1.5"),
-    (_NEXT, "ConvNextLayer.forward", "residual left out", "residual + self.drop_path(features)", "self.drop_path(features)"),
+    (
+        _NEXT,
+        "ConvNextLayer.forward",
+        "residual left out",
+        "residual + self.drop_path(features)",
+        "self.drop_path(features)",
+    ),
     (_NEXT, "ConvNextLayer.forward", "scale left out", "self.layer_scale_parameter * features", "features"),
     (_NEXT, "ConvNextLayer.forward", "axes permuted", "features.permute(0, 3, 1, 2)", "features.permute(0, 3, 2, 1)"),
     (_NEXT, "ConvNextLayer.forward", "activation", "self.act(features)", "torch.nn.functional.silu(features)"),
     (_NEXT, "ConvNextLayer.forward", "norm before permuted", "self.dwconv(features)", "self.dwconv(features).flip(2)"),
-    (_NEXT, "ConvNextEmbeddings.forward", "images flipped", "self.patch_embeddings(pixel_values)", "self.patch_embeddings(pixel_values.flip(1))"),
+    (
+        _NEXT,
+        "ConvNextEmbeddings.forward",
+        "images flipped",
+        "self.patch_embeddings(pixel_values)",
+        "self.patch_embeddings(pixel_values.flip(1))",
+    ),
     (_BERT, "BertSelfOutput.forward", "residual left out", "hidden_states + input_tensor", "hidden_states"),
-    (_BERT, "BertOutput.forward", "norm before the sum", "self.LayerNorm(hidden_states + input_tensor)", "self.LayerNorm(hidden_states) + input_tensor"),
+    (
+        _BERT,
+        "BertOutput.forward",
+        "norm before the sum",
+        "self.LayerNorm(hidden_states + input_tensor)",
+        "self.LayerNorm(hidden_states) + input_tensor",
+    ),
     (_BERT, "BertPooler.forward", "last token", "hidden_states[:, 0]", "hidden_states[:, -1]"),
     (_BERT, "BertEmbeddings.forward", "places left out", "embeddings + position_embeddings", "embeddings"),
-    (_BERT, "BertEmbeddings.forward", "kinds doubled", "inputs_embeds + token_type_embeddings", "inputs_embeds + 2 * token_type_embeddings"),
+    (
+        _BERT,
+        "BertEmbeddings.forward",
+        "kinds doubled",
+        "inputs_embeds + token_type_embeddings",
+        "inputs_embeds + 2 * token_type_embeddings",
+    ),
     (_BERT, "eager_attention_forward", "scale left out", "key.transpose(2, 3)", "key.transpose(2, 3) / scaling"),
-    (_BERT, "eager_attention_forward", "heads not joined", "attn_output.transpose(1, 2).contiguous()", "attn_output.contiguous()"),
-    (_BERT, "BertIntermediate.forward", "gelu by tanh", "self.intermediate_act_fn(hidden_states)", "nn.functional.silu(hidden_states)"),
-    (_SWIN, "window_reverse", "windows not joined", "windows.transpose(2, 3).contiguous().view(-1, height, width, num_channels)", "windows.reshape(-1, height, width, num_channels)"),
-    (_SWIN, "SwinLayer.cyclic_shift", "shift", "direction * self.shift_size, direction * self.shift_size", "direction * self.shift_size, 0"),
-    (_SWIN, "SwinLayer.forward", "residual of the windows", "shortcut + self.drop_path(attention_windows)", "hidden_states.reshape(shortcut.shape) + self.drop_path(attention_windows)"),
-    (_SWIN, "SwinLayer.forward", "residual left out", "self.dropout(hidden_states) + residual", "self.dropout(hidden_states)"),
-    (_SWIN, "SwinLayer.forward", "axes of the image", "hidden_states.view(batch_size, height, width, channels)", "hidden_states.view(batch_size, height, width, channels).transpose(1, 2)"),
+    (
+        _BERT,
+        "eager_attention_forward",
+        "heads not joined",
+        "attn_output.transpose(1, 2).contiguous()",
+        "attn_output.contiguous()",
+    ),
+    (
+        _BERT,
+        "BertIntermediate.forward",
+        "gelu by tanh",
+        "self.intermediate_act_fn(hidden_states)",
+        "nn.functional.silu(hidden_states)",
+    ),
+    (
+        _SWIN,
+        "window_reverse",
+        "windows not joined",
+        "windows.transpose(2, 3).contiguous().view(-1, height, width, num_channels)",
+        "windows.reshape(-1, height, width, num_channels)",
+    ),
+    (
+        _SWIN,
+        "SwinLayer.cyclic_shift",
+        "shift",
+        "direction * self.shift_size, direction * self.shift_size",
+        "direction * self.shift_size, 0",
+    ),
+    (
+        _SWIN,
+        "SwinLayer.forward",
+        "residual of the windows",
+        "shortcut + self.drop_path(attention_windows)",
+        "hidden_states.reshape(shortcut.shape) + self.drop_path(attention_windows)",
+    ),
+    (
+        _SWIN,
+        "SwinLayer.forward",
+        "residual left out",
+        "self.dropout(hidden_states) + residual",
+        "self.dropout(hidden_states)",
+    ),
+    (
+        _SWIN,
+        "SwinLayer.forward",
+        "axes of the image",
+        "hidden_states.view(batch_size, height, width, channels)",
+        "hidden_states.view(batch_size, height, width, channels).transpose(1, 2)",
+    ),
     (_SWIN, "SwinLayer.get_attn_mask", "mask", "-100.0", "-1.0"),
     (_SWIN, "SwinPatchMerging.forward", "norm left out", "self.norm(input_feature)", "input_feature"),
 )
@@ -69,8 +201,9 @@ _PATCHES = (
 
 def _is_here(name: str) -> bool:
     """Whether the mistake is made in the block that runs; outside of blocks it always is."""
-    numbers = "".join(part for part in Place.path().split(".") if part.isdecimal())
-    return at(name, int(numbers or 300))
+    path = Place.path()
+    numbers = "".join(part for part in path.split(".") if part.isdecimal())
+    return Place.where in ("", path) and at(name, int(numbers or 300))
 
 
 def _done(found: Any) -> Any:
@@ -95,7 +228,7 @@ def _patch(module: Any, function: str, known: list[tuple[str, str, str]]) -> Non
             source = source.replace(old, f"(__done__({new}) if __at__({wrong!r}) else ({old}))", 1)
     space = module.__dict__
     space["__at__"], space["__done__"] = _is_here, _done
-    exec(compile(source, inspect.getsourcefile(module) or "", "exec"), space, made := {})  # noqa: S102 - our own text
+    exec(compile(source, inspect.getsourcefile(module) or "", "exec"), space, made := {})
     setattr(holder, name, made[name])
 
 

@@ -7,7 +7,7 @@ wrong; the places are between modules, as most mistakes of ports are.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -23,7 +23,8 @@ class Place:
     block: ClassVar[int] = 0
     note: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
     known: ClassVar[dict[str, None]] = {}
-    # The innermost module that runs.
+    # The module in which the wrong line ran first, and the innermost that runs.
+    where: ClassVar[str] = ""
     path: ClassVar[Callable[[], str]] = staticmethod(lambda: "")
 
 

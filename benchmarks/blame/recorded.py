@@ -51,10 +51,29 @@ WAYS: dict[str, tuple[str, str]] = {
     "renamed by hooks": ("hooks", "inputs"),
 }
 _NAMES = {
-    **{"layers": "stack", "attention": "self_attn", "q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "o_proj"},
-    **{"mlp": "ffn", "n1": "norm1", "n2": "norm2", "n3": "norm3", "gate": "gate_proj", "up": "up_proj"},
-    **{"down": "down_proj", "head": "lm_head", "embed": "tok_embeddings", "query": "wq", "key": "wk", "value": "wv"},
-    **{"out": "wo", "own": "self_attention", "cross": "cross_attention", "fc1": "linear1", "fc2": "linear2"},
+    "layers": "stack",
+    "attention": "self_attn",
+    "q": "q_proj",
+    "k": "k_proj",
+    "v": "v_proj",
+    "o": "o_proj",
+    "mlp": "ffn",
+    "n1": "norm1",
+    "n2": "norm2",
+    "n3": "norm3",
+    "gate": "gate_proj",
+    "up": "up_proj",
+    "down": "down_proj",
+    "head": "lm_head",
+    "embed": "tok_embeddings",
+    "query": "wq",
+    "key": "wk",
+    "value": "wv",
+    "out": "wo",
+    "own": "self_attention",
+    "cross": "cross_attention",
+    "fc1": "linear1",
+    "fc2": "linear2",
 }
 _BLOCKS = (0, 1, 2, 10, 11, 20, 30, 100, 101, 202, 300)
 
@@ -71,6 +90,7 @@ class Ran:
 
 def run(model: torch.nn.Module, given: torch.Tensor, folder: Path | None, level: str) -> Ran:
     """Run a model, recorded if there is a folder."""
+    Place.where = ""
     ran, clock, stack = Ran(), iter(range(1_000_000)), list[str]()
     calls: Counter[str] = Counter()
 
@@ -92,6 +112,7 @@ def run(model: torch.nn.Module, given: torch.Tensor, folder: Path | None, level:
     def note() -> None:
         ran.wrong_at.append(next(clock))
         ran.around = [*stack]
+        Place.where = stack[-1] if stack else ""
 
     Place.note = staticmethod(note)
     Place.path = staticmethod(lambda: stack[-1] if stack else "")
@@ -135,7 +156,7 @@ def _renamed(build: Callable[[], Any]) -> Callable[[], Any]:
     module = inspect.getmodule(build)
     text = re.sub(r"self\.(\w+)", lambda one: f"self.{_NAMES.get(one[1], one[1])}", inspect.getsource(module))
     space: dict[str, Any] = {"__name__": "renamed"}
-    exec(text, space)  # noqa: S102 - our own text
+    exec(text, space)
     space["at"] = models.at
     return cast("Callable[[], Any]", space[build.__name__])
 

@@ -110,7 +110,7 @@ def test_two_that_fail_behind_one_operation_without_a_partner_are_one_region(tmp
     record(tmp_path / "left", calls)
     record(tmp_path / "right", [calls[0], call("norm", "embed"), call("add", "embed", "norm"), calls[4]], is_good=True)
     report = reported(tmp_path)
-    assert causes(report) == {"norm": Region("Net", ("embed",), "norm", "output")}
+    assert causes(report) == {"norm": Region("Net", ("embed",), "norm", "output", ("Net/mul",))}
     assert roles(report)["add"] == ("inherited", ("norm:output:0",))
 
 

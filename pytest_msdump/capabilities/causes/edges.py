@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import PurePath
 from typing import NamedTuple
 
 from pytest_msdump.core.facts.operators import WRITTEN_INPUTS
 from pytest_msdump.core.matching.coordinates import compatible, place_of
 from pytest_msdump.core.model.dump import PARAMETER, Dump, Edge, Operator, OperatorGraph, file_spelling
-from pytest_msdump.core.model.tensor import Coordinates, OpKey, Pair, TensorKey, TensorRef, mangle
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, Pair, SourceFrame, TensorKey, TensorRef, mangle
 
 # By name: the calls of a module, by occurrence.
 Calls = Mapping[str, Mapping[int, Operator]]
@@ -327,6 +328,20 @@ class PairGroup:
     def around(self, run: OperatorRun) -> OperatorRun | None:
         """Return the call of a recorded module that an operator ran inside of."""
         return self._graph.around.get(run._replace(kind="op", slot=0) if run.kind == "input" else run)
+
+    def lines(self, start: Iterable[OperatorRun], end: OperatorRun) -> str:
+        """Return ``NAME:FIRST-LAST`` of the program between what passes and what fails; empty if it is not recorded."""
+        last = self._line(end)
+        if last is None:
+            return ""
+        before = [line for one in start if (line := self._line(one)) is not None and line.file == last.file]
+        first = max((line.line for line in before if line.line <= last.line), default=last.line)
+        name = PurePath(last.file).name
+        return f"{name}:{last.line}" if first == last.line else f"{name}:{first}-{last.line}"
+
+    def _line(self, run: OperatorRun) -> SourceFrame | None:
+        refs = self.refs_of(run) or self.refs_of(run._replace(kind="op", slot=0))
+        return refs[0].line if refs else None
 
     def between(self, one: OperatorRun, other: OperatorRun) -> Sequence[OperatorRun]:
         """Return the recorded calls that ended after one and before another; none if their order is not known."""

@@ -220,7 +220,7 @@ class _Part:
             nodes = dict(self._in_order())
             self._grown = growth_by_order(nodes)
             self.roles = roles_by_order(nodes, self._grown) if failing else {}
-            self._regions = dict(self._before_inputs(nodes)) if failing else {}
+            self._regions = dict(self._regions_in_order(nodes)) if failing else {}
         else:
             self._grown = growth_by_graph(self._nodes)
             self.roles = roles_by_graph(self._nodes, self._grown) if failing else {}
@@ -280,18 +280,32 @@ class _Part:
         keys = [ref.key for ref in self.group.refs_of(run) if ref.key.io == "output"]
         return any(self._left_out.before(key) or self._left_out.feeds(key) not in (None, feeds) for key in keys)
 
-    def _before_inputs(self, nodes: Iterable[OperatorRun]) -> Iterator[tuple[OperatorRun, Region]]:
-        """Yield where a mistake lies that ran between the last operator that passes and the input of one."""
-        last: tuple[str, ...] = ()
+    def _regions_in_order(self, nodes: Iterable[OperatorRun]) -> Iterator[tuple[OperatorRun, Region]]:
+        """Yield where the first failure lies: behind the last operator that passes, up to it or to its input."""
+        last: OperatorRun | None = None
         for run in nodes:
             role = self.roles.get(run)
-            if role is not None and role.why == "given":
-                self.roles[run] = replace(role, why="")
-                yield run, Region("", last, self._label(run), "input")
-            last = (self._label(run),) if self._passes(run) else last
+            if role is not None and role.name != "accumulated":
+                if role.name == "cause" and role.why in ("", "given") and self.inputs_of(run) != {"passes"}:
+                    after = [] if last is None else [last]
+                    module = self._module_around(last.name, run.name) if last else ""
+                    if last is not None and last.name.startswith(f"{run.name}."):
+                        # All inside of it passes: it may be wrong anywhere between.
+                        after, module = [], self._label(run)
+                    io, lines = "input" if role.why == "given" else "output", self.group.lines(after, run)
+                    self.roles[run] = replace(role, why="")
+                    yield run, Region(module, tuple(map(self._label, after)), self._label(run), io, (), lines)
+                return
+            if run in self._nodes and self._nodes[run].status == "passes":
+                last = run
 
-    def _passes(self, run: OperatorRun) -> bool:
-        return run in self._nodes and self._nodes[run].status == "passes"
+    def _module_around(self, one: str, other: str) -> str:
+        """Return the innermost recorded module around two names, by their dots."""
+        names = {run.name for run in self.group.runs}
+        outer = one.rpartition(".")[0]
+        while outer and not (outer in names and other.startswith(f"{outer}.")):
+            outer = outer.rpartition(".")[0]
+        return outer
 
     def inputs_of(self, run: OperatorRun) -> set[str | None]:
         """Return the statuses of an operator's own inputs; exactly ``"passes"`` is evidence against it."""
@@ -391,16 +405,19 @@ class _Part:
                 return None
         # A parameter that was compared has its verdict for the value after the step.
         before = [one for one in role.given if any(self._status.of(ref.key) for ref in self.group.refs_of(one))]
+        left_out = self._left_out.before(key) if role.name in ("cause", "unknown") else ()
+        at = run._replace(kind=key.io, slot=key.slot) if key.io == "input" else run
+        region = self._regions.get(at) if role.name == "cause" else None
+        if region is not None:
+            region, left_out = region._replace(operators=(*region.operators, *left_out)), ()
         return RoleReason(
             why,
             suspects=tuple(map(self._suspect, suspects)),
             given=tuple(self._label(one) for one in role.given if one not in before),
             before=tuple(map(self._label, before)),
-            left_out=self._left_out.before(key) if role.name in ("cause", "unknown") else (),
+            left_out=left_out,
             growth=self._growth(role, run if role.jump is None else role.jump),
-            region=self._regions.get(run._replace(kind=key.io, slot=key.slot) if key.io == "input" else run)
-            if role.name == "cause"
-            else None,
+            region=region,
         )
 
     def _growth(self, role: Role[OperatorRun], run: OperatorRun) -> ErrorGrowth | None:

@@ -6,6 +6,7 @@ belongs to the module around it, so that this one is the cause, and not the next
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -16,6 +17,8 @@ from pytest_msdump.capabilities.causes.roles import MOST_LISTED, Role
 from pytest_msdump.core.model.record import Region
 
 Nodes = Mapping[OperatorRun, NetworkNode[OperatorRun]]
+# Operators that give the right output of no other input; a norm does.
+_SHOWS_INPUT = re.compile("Linear|Dense|Conv|Embedding|MatMul")
 # What makes a failure unknown that lies between what passes and what fails.
 _BETWEEN = ("unseen", "shared")
 
@@ -70,7 +73,9 @@ class Regions:
             # What is wrong in the code of a module is wrong in each call of it, and may be so at several of its ends.
             is_same = module is not None and other is not None and module.name == other.name
             is_call = (end.kind, end.name, end.slot) == (run.kind, run.name, run.slot)
-            if earlier.between & way.between or is_call or (is_same and self._is_code(run)):
+            # What a cache or a state keeps is wrong wherever it is read.
+            is_kept = not set(earlier.start).isdisjoint(way.start) and self._is_within(other, module)
+            if earlier.between & way.between or is_call or is_kept or (is_same and self._is_code(run)):
                 self._inherit(run, owner)
                 return
         is_exact = run.kind == "op" and not way.between and not is_fed_otherwise and self._is_known(run)
@@ -79,11 +84,16 @@ class Regions:
         if not is_exact:
             name = "" if module is None else self._label(module)
             after = [self._name(one) for one in way.start if module is None or not _is_of(one, module)]
-            self.regions[owner] = Region(name, tuple(after), self._label(run), _io(run))
+            between = [self._label(one) for one in way.between if one.kind == "op"]
+            lines = self._group.lines(way.start, run)
+            self.regions[owner] = Region(name, tuple(after), self._label(run), _io(run), tuple(between), lines)
         found = replace(role, name="cause", why=role.why if role.name == "cause" else "", jump=run)
         if owner != run:
             self._inherit(run, owner)
         self._roles[owner] = found
+
+    def _is_within(self, inner: OperatorRun | None, outer: OperatorRun | None) -> bool:
+        return inner is not None and inner != outer and (outer is None or outer in self._around(inner))
 
     def _name(self, run: OperatorRun) -> str:
         return f"{self._label(run)}:input:{run.slot}" if run.kind == "input" else self._label(run)
@@ -162,15 +172,24 @@ class Regions:
         )
 
     def _was_given(self, outer: OperatorRun, start: OperatorRun) -> bool:
-        """Whether a call inside of a module passes that took what the module was given."""
+        """Whether a call inside of a module passes that took what the module was given, or another such module."""
         if start not in {entry.producer for entry in self._group.inputs(outer) or ()}:
             return False
+        kind = self._group.type_of(outer)
+        passing = ((run, node) for run, node in self._nodes.items() if node.status == "passes" and run != start)
         return any(
-            node.status == "passes"
-            and outer in self._around(run)
+            start in {entry.producer for entry in self._group.inputs(run) or ()}
+            if kind and self._group.type_of(run) == kind
+            else outer in self._around(run)
             and start in {one.producer for one in node.feeds or ()}
-            for run, node in self._nodes.items()
+            and (_SHOWS_INPUT.search(self._group.type_of(run)) or self._adds_nothing(node, start))
+            for run, node in passing
         )
+
+    def _adds_nothing(self, node: NetworkNode[OperatorRun], start: OperatorRun) -> bool:
+        """Whether an operator's error is not larger than its input's: a norm of a tensor times 4 is nearly the same."""
+        fed = self._nodes[start].drift
+        return node.drift is not None and fed is not None and node.drift.error <= fed.error
 
     def _way(self, run: OperatorRun) -> _Way | None:
         """Return what leads to a failure; ``None`` if a way up ends where nothing is known."""
