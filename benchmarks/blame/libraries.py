@@ -225,7 +225,7 @@ def _patch(module: Any, function: str, known: list[tuple[str, str, str]]) -> Non
             source = source.replace(old, f"{last}\n    residual = hidden_states if __at__({wrong!r}) else residual")
             source = source.replace(last, f"{first}\n    {last}", 1)
         else:
-            source = source.replace(old, f"(__done__({new}) if __at__({wrong!r}) else ({old}))", 1)
+            source = source.replace(old, f"(__done__(({new})) if __at__({wrong!r}) else ({old}))", 1)
     space = module.__dict__
     space["__at__"], space["__done__"] = _is_here, _done
     exec(compile(source, inspect.getsourcefile(module) or "", "exec"), space, made := {})

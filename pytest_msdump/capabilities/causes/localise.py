@@ -363,7 +363,9 @@ class _Part:
 
     def _role_of(self, run: OperatorRun, key: TensorKey, drift: Drift | None) -> Role[OperatorRun]:
         """Return the operator's role; what its producer makes it for an input of one that has none, or is a cause."""
-        role, grown = self.roles.get(run), self._grown.get(run) or Grown()
+        role = self.roles.get(run)
+        # Of code before an input, the error grew there.
+        grown = self._grown.get(run if role is None or role.jump is None else role.jump) or Grown()
         if key.io == "input" and (given := self.roles.get(run._replace(kind="input", slot=key.slot))) is not None:
             return given
         is_explained = False
