@@ -283,29 +283,25 @@ class _Part:
     def _regions_in_order(self, nodes: Iterable[OperatorRun]) -> Iterator[tuple[OperatorRun, Region]]:
         """Yield where the first failure lies: behind the last operator that passes, up to it or to its input."""
         last: OperatorRun | None = None
-        for run in nodes:
+        waiting = iter(nodes)
+        for run in waiting:
             role = self.roles.get(run)
             if role is not None and role.name != "accumulated":
                 if role.name == "cause" and role.why in ("", "given") and self.inputs_of(run) != {"passes"}:
                     after = [] if last is None else [last]
-                    module = self._module_around(last.name, run.name) if last else ""
-                    if last is not None and last.name.startswith(f"{run.name}."):
-                        # All inside of it passes: it may be wrong anywhere between.
-                        after, module = [], self._label(run)
+                    # What ends later, and begins the names of both, is around both.
+                    outer = [
+                        one for one in (run, *waiting) if all(_is_in(inner.name, one.name) for inner in (*after, run))
+                    ]
+                    module = self._label(outer[0]) if outer and after else ""
+                    # A module is wrong anywhere between what it calls, which passes.
+                    after = [one for one in after if not (outer and outer[0] == run)]
                     io, lines = "input" if role.why == "given" else "output", self.group.lines(after, run)
                     self.roles[run] = replace(role, why="")
                     yield run, Region(module, tuple(map(self._label, after)), self._label(run), io, (), lines)
                 return
             if run in self._nodes and self._nodes[run].status == "passes":
                 last = run
-
-    def _module_around(self, one: str, other: str) -> str:
-        """Return the innermost recorded module around two names, by their dots."""
-        names = {run.name for run in self.group.runs}
-        outer = one.rpartition(".")[0]
-        while outer and not (outer in names and other.startswith(f"{outer}.")):
-            outer = outer.rpartition(".")[0]
-        return outer
 
     def inputs_of(self, run: OperatorRun) -> set[str | None]:
         """Return the statuses of an operator's own inputs; exactly ``"passes"`` is evidence against it."""
@@ -469,6 +465,11 @@ class _Part:
             return say(Message(before, {"n": run.occurrence, "operator": run.name}))
         op = self.group.op_of(run)
         return op.label if op is not None else run.name
+
+
+def _is_in(inner: str, outer: str) -> bool:
+    """Whether a name is that of a module or of something inside of it, as people write paths."""
+    return inner == outer or inner.startswith((f"{outer}.", f"{outer}_", f"{outer}/"))
 
 
 def _take_back_doubtful_causes(parts: Iterable[_Part]) -> None:
