@@ -87,7 +87,8 @@ class Translator(nn.Module):
         """Return what each step gives."""
         x = self.source(ids)
         x = x.flip(1) if at("source reversed") else x
-        other = self.norm(self.encoder(x).tanh() if not at("tanh of the encoder left out") else self.encoder(x))
+        x = self.encoder(x)
+        other = self.norm(x if at("tanh of the encoder left out") else x.tanh())
         cache: dict[int, Tensor] = {}
         found = []
         for step in range(3):
@@ -139,7 +140,8 @@ class Phone(nn.Module):
         """Return classes and boxes."""
         x = x / 2 if at("images scaled") else x
         x = functional.pad(x, (0, 1, 0, 1) if not at("padded before") else (1, 0, 1, 0))
-        x = self.features(functional.relu6(self.stem(x) * 4) if not at("relu for relu6") else (self.stem(x) * 4).relu())
+        x = self.stem(x) * 4
+        x = self.features(x.relu() if at("relu for relu6") else functional.relu6(x))
         x = self.norm(self.last(x))
         y = x.permute(0, 2, 3, 1).flatten(1) if at("flattened channels last") else x.flatten(1)
         b = self.boxes(x.mean((2, 3)))

@@ -147,6 +147,9 @@ def test_a_region_says_the_lines_between_its_borders(tmp_path: Path) -> None:
         one |= {"line": lines[one["op"]]} if one["op"] in lines else {}
     path.write_text(json.dumps(manifest), "utf-8")
     assert causes(reported(tmp_path)) == {"o": Region("block", ("qkv",), "o", "output", (), "net.py:41-57")}
+    assert role_lines(reported(tmp_path), width=200)[1].endswith(
+        "in block, after qkv, up to the output of o (net.py:41-57)"
+    )
 
 
 def test_a_module_whose_layers_pass_is_wrong_in_what_it_computes_of_them(tmp_path: Path) -> None:
@@ -216,6 +219,24 @@ def test_what_ran_between_ends_a_call_of_a_module_where_operations_alone_were_re
     record(tmp_path / "left", calls)
     record(tmp_path / "right", [*calls[:2], call("cell/add", "head/linear")], is_good=True)
     assert causes(reported(tmp_path)) == {"cell/add": Region("", ("cell/mul",), "cell/add", "output")}
+
+
+def test_a_softmax_makes_a_large_error_of_scores_that_a_mask_dominates(tmp_path: Path) -> None:
+    """It is named where its inputs are equal alone, or its error is out of all proportion."""
+    for name, factor, said in (("few", 20, {"mul": None}), ("many", 5000, {"mul": None, "a/softmax": None})):
+        calls = [
+            call("before", None),
+            call("mul", "before", bad=2e-3),
+            call("a/softmax", "mul", bad=2e-3 * factor),
+        ]
+        for side in ("left", "right"):
+            record(tmp_path / name / side, calls, is_good=side == "right", types={"a/softmax": "softmax"})
+        assert [*causes(reported(tmp_path / name))] == [*said]
+
+
+def test_an_operation_on_the_network_s_input_may_be_given_a_wrong_view_of_it(tmp_path: Path) -> None:
+    calls = [call("stem/conv2d", None, bad=0.5, inside="stem"), call("stem", "stem/conv2d", bad=0.5)]
+    assert causes(compared(tmp_path, calls)) == {"stem/conv2d": Region("", (), "stem/conv2d", "output")}
 
 
 def test_a_region_is_saved_and_said_in_both_languages(tmp_path: Path) -> None:

@@ -330,18 +330,24 @@ class PairGroup:
         return self._graph.around.get(run._replace(kind="op", slot=0) if run.kind == "input" else run)
 
     def lines(self, start: Iterable[OperatorRun], end: OperatorRun) -> str:
-        """Return ``NAME:FIRST-LAST`` of the program between what passes and what fails; empty if it is not recorded."""
+        """Return ``NAME:FIRST-LAST`` of the program between what passes and what fails; empty for one line."""
         last = self._line(end)
         if last is None:
             return ""
         before = [line for one in start if (line := self._line(one)) is not None and line.file == last.file]
         first = max((line.line for line in before if line.line <= last.line), default=last.line)
         name = PurePath(last.file).name
-        return f"{name}:{last.line}" if first == last.line else f"{name}:{first}-{last.line}"
+        return "" if first == last.line else f"{name}:{first}-{last.line}"
 
     def _line(self, run: OperatorRun) -> SourceFrame | None:
         refs = self.refs_of(run) or self.refs_of(run._replace(kind="op", slot=0))
         return refs[0].line if refs else None
+
+    def begins(self, run: OperatorRun) -> bool:
+        """Whether an operator takes nothing but what the network was given, or a constant."""
+        operator = self._operator(run)
+        is_fed = any(entry.producer.kind != "parameter" for entry in self.inputs(run) or ())
+        return operator is not None and bool(operator.inputs) and not is_fed
 
     def between(self, one: OperatorRun, other: OperatorRun) -> Sequence[OperatorRun]:
         """Return the recorded calls that ended after one and before another; none if their order is not known."""

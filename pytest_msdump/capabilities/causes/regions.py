@@ -93,7 +93,7 @@ class Regions:
         self._roles[owner] = found
 
     def _is_within(self, inner: OperatorRun | None, outer: OperatorRun | None) -> bool:
-        return inner is not None and inner != outer and (outer is None or outer in self._around(inner))
+        return inner is not None and (outer in (None, inner) or outer in self._around(inner))
 
     def _name(self, run: OperatorRun) -> str:
         return f"{self._label(run)}:input:{run.slot}" if run.kind == "input" else self._label(run)
@@ -103,9 +103,10 @@ class Regions:
         if self._group.calls_inside.get(run):
             return False
         producers = [feed.producer for feed in self._nodes[run].feeds or ()]
-        return self._is_operation(run) or (
-            bool(producers) and all(one is not None and one.kind == "input" for one in producers)
-        )
+        if self._is_operation(run):
+            # What views made of the network's input is no operation.
+            return not self._group.begins(run)
+        return bool(producers) and all(one is not None and one.kind == "input" for one in producers)
 
     def _is_code(self, run: OperatorRun) -> bool:
         """Whether it is no module but an operation in one, or what happens between two."""
@@ -149,6 +150,8 @@ class Regions:
         """Return the innermost module around a failure and all that leads to it."""
         if run.kind == "op" and self._group.calls_inside.get(run) and self._is_inside(way, run, run):
             return run
+        if self._is_operation(run) and self._group.begins(run):
+            return None
         return next((outer for outer in self._around(run) if self._is_inside(way, outer, run)), None)
 
     def _is_inside(self, way: _Way, outer: OperatorRun, run: OperatorRun) -> bool:

@@ -75,13 +75,14 @@ def region_text(region: Region, say: Phrases = ENGLISH) -> str:
     """Return where a mistake is.
 
     >>> region_text(Region("layers.0", ("layers.0.qkv",), "layers.0.o", "input"))
-    'in layers.0, after layers.0.qkv, before the input of layers.0.o'
+    'in layers.0, after qkv, before the input of o'
     """
-    after = say.named(region.after, _MOST_NAMED)
-    text = say(f"region_{region.io}", end=region.end)
+    inside = f"{region.module}."
+    after = say.named((one.removeprefix(inside) for one in region.after), _MOST_NAMED)
+    text = say(f"region_{region.io}", end=region.end.removeprefix(inside))
     text = say("region_after", after=after, text=text) if after else text
     text = say("region_in", module=region.module, text=text) if region.module else text
-    names = say.named(region.operators, _MOST_NAMED)
+    names = say.named((one.removeprefix(inside) for one in region.operators), _MOST_NAMED)
     text = say("region_operators", text=text, names=names) if names else text
     return say("region_lines", text=text, lines=region.lines) if region.lines else text
 

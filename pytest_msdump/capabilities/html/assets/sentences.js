@@ -52,11 +52,13 @@ function reasonText(more) {
 
 // Where a mistake is that was compared at its borders alone.
 function regionText(region, isFirst) {
-  const after = region.after.map((number) => pool[number]);
-  const end = t(`region_${region.io}`, { end: pool[region.end] });
+  const module = `${pool[region.module]}.`;
+  const inside = (number) => (pool[number].startsWith(module) ? pool[number].slice(module.length) : pool[number]);
+  const after = region.after.map(inside);
+  const end = t(`region_${region.io}`, { end: inside(region.end) });
   const text = after.length ? t("region_after", { after: named(after), text: end }) : end;
   let said = pool[region.module] ? t("region_in", { module: pool[region.module], text }) : text;
-  const names = named(region.operators.map((number) => pool[number]));
+  const names = named((region.operators || []).map(inside));
   said = names ? t("region_operators", { text: said, names }) : said;
   said = pool[region.lines] ? t("region_lines", { text: said, lines: pool[region.lines] }) : said;
   return isFirst ? t("region_first", { text: said }) : said;
