@@ -340,8 +340,7 @@ class PairGroup:
         return "" if first == last.line else f"{name}:{first}-{last.line}"
 
     def _line(self, run: OperatorRun) -> SourceFrame | None:
-        refs = self.refs_of(run) or self.refs_of(run._replace(kind="op", slot=0))
-        return refs[0].line if refs else None
+        return next((ref.line for ref in self.refs_of(run) or self.refs_of(run._replace(kind="op", slot=0))), None)
 
     def begins(self, run: OperatorRun) -> bool:
         """Whether an operator takes nothing but what the network was given, or a constant."""
@@ -563,20 +562,6 @@ class _OtherSide:
                     return _run_of(key.op)
             around = group.around(around)
         return None
-
-
-def link_iterations(found: Iterable[PairGroup]) -> None:
-    """Fill `before` of each group with what the iteration before left behind, of the same graph if it has that."""
-    linked = [group for group in found if group.at.iteration is not None]
-    dumped: defaultdict[tuple[object, ...], dict[str, dict[int | None, tuple[PairGroup, OpKey]]]] = defaultdict(dict)
-    for group in linked:
-        at = group.at
-        for name, op in after_step(group.tensors).items():
-            dumped[at.rank, at.net, at.iteration].setdefault(name, {})[at.graph] = (group, op)
-    for group in linked:
-        at = group.at
-        for name, graphs in dumped.get((at.rank, at.net, (at.iteration or 0) - 1), {}).items():
-            group.before[name] = graphs.get(at.graph) or next(reversed(graphs.values()))
 
 
 def _graph(by: str, graphs: Sequence[OperatorGraph]) -> _Graph:

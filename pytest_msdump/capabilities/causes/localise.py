@@ -7,12 +7,13 @@ How the error grows is `causes.growth`.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 
-from pytest_msdump.capabilities.causes.edges import BY_ORDER, OperatorRun, PairGroup, groups, link_iterations
+from pytest_msdump.capabilities.causes.edges import BY_ORDER, OperatorRun, PairGroup, after_step, groups
 from pytest_msdump.capabilities.causes.growth import (
     JUMP,
     Drift,
@@ -119,7 +120,7 @@ def localise(plan: Plan, records: Mapping[int, Record], given: Mapping[TensorKey
     if not records or plan.left.root.is_file():
         return Localised()
     found = groups(plan.left, plan.rules.base, right=plan.right, pairs=plan.pairing.pairs)
-    link_iterations(found)
+    _link_iterations(found)
     status = TensorStatus(plan.pairing, records, given)
     left_out = _LeftOut(plan)
     parts: dict[Coordinates, _Part] = {}
@@ -138,6 +139,20 @@ def localise(plan: Plan, records: Mapping[int, Record], given: Mapping[TensorKey
     localised |= roles_by_replay({**records, **localised}, edges)
     doubted = frozenset(op for part in parts.values() for op in part.doubted())
     return Localised(localised, " and ".join(dict.fromkeys(group.by for group in shown)), doubted, edges)
+
+
+def _link_iterations(found: Iterable[PairGroup]) -> None:
+    """Fill `before` of each group with what the iteration before left behind, of the same graph if it has that."""
+    linked = [group for group in found if group.at.iteration is not None]
+    dumped: defaultdict[tuple[object, ...], dict[str, dict[int | None, tuple[PairGroup, OpKey]]]] = defaultdict(dict)
+    for group in linked:
+        at = group.at
+        for name, op in after_step(group.tensors).items():
+            dumped[at.rank, at.net, at.iteration].setdefault(name, {})[at.graph] = (group, op)
+    for group in linked:
+        at = group.at
+        for name, graphs in dumped.get((at.rank, at.net, (at.iteration or 0) - 1), {}).items():
+            group.before[name] = graphs.get(at.graph) or next(reversed(graphs.values()))
 
 
 class _LeftOut:
