@@ -8,17 +8,18 @@ code it is, wide if it names one around that, and wrong if the line is elsewhere
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import random
 import shutil
-import subprocess
-import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.blame.models import MODELS, Place
-from benchmarks.blame.recorded import LEVELS, Ran, made, mistakes_of, run
+from benchmarks.blame.models import Place
+from benchmarks.blame.recorded import FROM_LIBRARIES, KEPT_APART, MODELS, WAYS, Ran, made, mistakes_of, run
+from pytest_msdump.cli import main as main_of_msdump
 from pytest_msdump.core.report.json_report import read_json
 
 _ORDER = ("exact", "wide", "wrong", "no cause")
@@ -50,50 +51,80 @@ def verdict_of(cause: Mapping[str, Any], ran: Ran, modules: Collection[str]) -> 
     return "exact" if here in (region["module"] or ran.around[0], end) else "wide"
 
 
+def inner_border(cause: Mapping[str, Any], ran: Ran, passing: Collection[str], modules: Collection[str]) -> str:
+    """Return a module that is right and ran inside a region before the wrong line, behind all that it begins after.
+
+    It may be none that feeds what is wrong: the share of regions that have none is at least what this says.
+    """
+    region = (cause.get("role_why") or {}).get("region")
+    if region is None or not ran.wrong_at:
+        return ""
+    start = max((time for (name, _), time in ran.ended.items() if name in region["after"]), default=-1)
+    inside = [(time, name) for (name, _), time in ran.ended.items() if start < time < ran.wrong_at[0]]
+    here = region["module"] and region["module"] + "."
+    found = [name for _, name in inside if name in passing and name.startswith(here) and name in modules]
+    return found[-1] if found else ""
+
+
 class Judge:
     """Counts what is said of mistakes, and keeps a line on each that is not exact."""
 
     def __init__(self, out: Path) -> None:
         self.verdicts: Counter[str] = Counter()
-        self.causes = self.accused = 0
+        self.by_way: dict[str, Counter[str]] = defaultdict(Counter)
+        self.causes = self.accused = self.borders = 0
         self.lines: list[str] = []
         self._out = out
 
-    def judge(self, name: str, wrong: str, block: int, level: str, seed: int) -> None:
+    def compare(self, left: Path, right: Path, *words: str) -> list[Any]:
+        """Return the records of a comparison, in this process."""
+        given = ["compare", left, right, "--report-dir", self._out / "report", *words]
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            main_of_msdump([str(one) for one in given])
+        return list(read_json(self._out / "report/results.json")["tensors"])
+
+    def judge(self, name: str, wrong: str, block: int, way: str, seed: int, words: Collection[str] = ()) -> None:
         """Record a model with a mistake and without, unless that is there, and compare."""
-        left, right = self._out / "left", self._out / f"{name}_{level}_{seed}"
+        left_level, right_level = WAYS[way]
+        left, right = self._out / "left", self._out / f"{name}_{right_level}_{seed}"
         if not right.exists():
             Place.wrong = ""
-            run(*made(name, seed), right, level)
+            run(*made(name, seed), right, right_level)
         shutil.rmtree(left, ignore_errors=True)
         Place.wrong, Place.block = wrong, block
-        model, given = made(name, seed)
-        ran = run(model, given, left, level)
-        words = [sys.executable, "-m", "pytest_msdump", "compare", left, right, "--report-dir", self._out / "report"]
-        subprocess.run(words, capture_output=True, check=False)
-        records = read_json(self._out / "report/results.json")["tensors"]
+        model, given = made(name, seed, renamed=way.startswith("renamed"))
+        ran = run(model, given, left, left_level)
+        records = self.compare(left, right, *words)
         if all(one["verdict"] in ("pass", "warn") for one in records):
-            self.verdicts["within limits"] += 1
+            self.verdicts["within limits" if records else "not paired"] += 1
             return
         modules = {path or type(model).__name__ for path, _ in model.named_modules()}
+        passing = {one["left"]["address"].rsplit(":", 2)[0] for one in records if one["verdict"] == "pass"}
         causes = {one["order"]: one for one in records if one.get("role") == "cause"}
         found = [verdict_of(one, ran, modules) for one in causes.values()]
+        borders = [one for cause in causes.values() if (one := inner_border(cause, ran, passing, modules))]
         best = min(found, key=_ORDER.index, default="no cause")
         self.verdicts[best] += 1
+        self.by_way[way][best] += 1
         self.causes += len(found)
+        self.borders += bool(borders)
         self.accused += found.count("wrong")
-        if best != "exact" or len(found) > 1:
+        if best != "exact" or len(found) > 1 or borders:
             said = [
                 f"{one['left']['address']} ({what}): {one['role_reason']}"
                 for one, what in zip(causes.values(), found, strict=True)
             ]
-            self.lines.append(f"{name} {level}: {wrong} in {ran.around[-1]}: {'; '.join(said) or best}")
+            self.lines.append(
+                f"{name}, {way}: {wrong} in {ran.around[-1]} ({block}): {'; '.join(said) or best} {borders or ''}"
+            )
 
     def summary(self) -> str:
-        """Return the counts as one line."""
-        failing = self.verdicts.total() - self.verdicts["within limits"]
-        shares = ", ".join(f"{self.verdicts[one]} {one}" for one in (*_ORDER, "within limits"))
-        return f"{shares}; {self.accused} wrong ones named; {self.causes / max(failing, 1):.2f} causes for a mistake"
+        """Return the counts as one line, and one for each way of recording."""
+        failing = sum(self.verdicts[one] for one in _ORDER)
+        shares = ", ".join(f"{self.verdicts[one]} {one}" for one in (*_ORDER, "within limits", "not paired"))
+        total = f"{shares}; {self.accused} wrong ones named; {self.causes / max(failing, 1):.2f} causes for a mistake; "
+        ways = [f"  {way}: " + ", ".join(f"{n} {one}" for one, n in self.by_way[way].items()) for way in self.by_way]
+        return "\n".join([f"{total}{self.borders} with an inner border", *ways])
 
 
 def main() -> None:
@@ -103,12 +134,18 @@ def main() -> None:
     parser.add_argument("--mistakes", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--worst", type=int, default=10)
+    parser.add_argument("--kept-apart", action="store_true", help="the models that nothing is mended by: counts alone")
+    parser.add_argument("--io", default="output")
+    parser.add_argument("--ways", nargs="*", default=list(WAYS))
     options = parser.parse_args()
-    known = [(name, *one) for name in MODELS for one in mistakes_of(name)]
+    names = [name for name in MODELS if (name in KEPT_APART) == options.kept_apart]
+    known = {name: list(mistakes_of(name)) for name in names}
     drawn, judge = random.Random(options.seed), Judge(options.out.absolute())
     for _ in range(options.mistakes):
-        judge.judge(*drawn.choice(known), drawn.choice(list(LEVELS)), drawn.randrange(3))
-    print(judge.summary(), *judge.lines[: options.worst], sep="\n")
+        name = drawn.choice(names)
+        ways = [one for one in options.ways if not one.startswith("renamed") or name not in FROM_LIBRARIES]
+        judge.judge(name, *drawn.choice(known[name]), drawn.choice(ways), drawn.randrange(3), ["--io", options.io])
+    print(judge.summary(), *judge.lines[: options.worst if not options.kept_apart else 0], sep="\n")
 
 
 if __name__ == "__main__":

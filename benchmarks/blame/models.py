@@ -7,7 +7,7 @@ wrong; the places are between modules, as most mistakes of ports are.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -23,6 +23,9 @@ class Place:
     block: ClassVar[int] = 0
     note: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
     known: ClassVar[dict[str, None]] = {}
+    # The module in which the wrong line ran first, and the innermost that runs.
+    where: ClassVar[str] = ""
+    path: ClassVar[Callable[[], str]] = staticmethod(lambda: "")
 
 
 def at(name: str, block: int = 0) -> bool:
@@ -308,12 +311,3 @@ def ids(seed: int) -> Tensor:
 def images(seed: int) -> Tensor:
     """Return two images."""
     return torch.randn(2, 3, 16, 16, generator=torch.Generator().manual_seed(seed))
-
-
-# By name: how a model is made, and its input.
-MODELS: dict[str, tuple[Callable[[], Any], Callable[[int], Tensor]]] = {
-    "decoder": (Decoder, ids),
-    "encoder": (Encoder, images),
-    "net": (Net, images),
-    "recurrent": (Recurrent, ids),
-}

@@ -93,6 +93,65 @@ def test_what_a_block_and_its_first_layer_were_given_is_right_where_that_layer_i
     assert causes(compared(tmp_path / "other", calls)) == {"n2": Region("Net", ("before", "n1"), "n2", "output")}
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_one_graph_of_either_side_bounds_a_region(tmp_path: Path, side: str) -> None:
+    """A side that a person's own hooks wrote has no manifest."""
+    compared(tmp_path, ATTENTION)
+    (tmp_path / side / "msdump.json").unlink()
+    assert causes(reported(tmp_path)) == {"o": Region("block", ("qkv",), "o", "output")}
+
+
+def test_without_any_graph_the_first_to_fail_has_a_region_that_says_so(tmp_path: Path) -> None:
+    calls = [call(f"layers.0.{name}", None, bad=0.5 * (name == "o")) for name in ("q", "o")]
+    calls += [call("layers.0", None, bad=0.5), call("head", None, bad=0.5)]
+    compared(tmp_path, calls)
+    for side in ("left", "right"):
+        (tmp_path / side / "msdump.json").unlink()
+    cause = next(one for one in reported(tmp_path).records if one.role == "cause")
+    where = "in layers_0, after layers_0_q, up to the output of layers_0_o"
+    assert reason_of(cause, ENGLISH).startswith(f"the first to fail, and no graph says what feeds it: {where}")
+
+
+def test_a_mistake_behind_another_keeps_its_cause_in_front_of_an_input(tmp_path: Path) -> None:
+    second = [
+        call("norm2", "block", bad=0.05, inside="other"),
+        call("qkv2", "norm2", bad=0.05, inside="other"),
+        call("o2", "qkv2", bad=0.5, inside="other"),
+        call("other", "o2", bad=0.5, inside="Net"),
+    ]
+    first = [(*one[:3], 0.05 if one[3] else 0.0, *one[4:]) for one in ATTENTION[:4]]
+    report = compared(tmp_path, [*first, *second, call("Net", "other", bad=0.5)], {"o2": "b"})
+    assert {name: region and region.end for name, region in causes(report).items()} == {"o": "o", "other": "o2"}
+
+
+def test_a_norm_that_hardly_differs_does_not_show_that_its_input_was_right(tmp_path: Path) -> None:
+    """Four times a tensor has nearly the same norm; the module around may be given a wrong one."""
+    calls = [
+        call("before", None, inside="Net"),
+        call("n1", "before", bad=2e-6, inside="block"),
+        call("n2", "before", "n1", bad=0.5, inside="block"),
+        call("block", "before", "n2", bad=0.5, inside="Net"),
+        call("Net", "block", bad=0.5),
+    ]
+    for side in ("left", "right"):
+        record(tmp_path / side, calls, is_good=side == "right", types={"n1": "RMSNorm"})
+    assert causes(reported(tmp_path)) == {"n2": Region("Net", ("before", "n1"), "n2", "output")}
+
+
+def test_a_region_says_the_lines_between_its_borders(tmp_path: Path) -> None:
+    compared(tmp_path, ATTENTION)
+    path = tmp_path / "left/msdump.json"
+    manifest = json.loads(path.read_text("utf-8"))
+    lines = {"qkv": "/net.py:41", "o": "/net.py:57"}
+    for one in manifest["tensors"].values():
+        one |= {"line": lines[one["op"]]} if one["op"] in lines else {}
+    path.write_text(json.dumps(manifest), "utf-8")
+    assert causes(reported(tmp_path)) == {"o": Region("block", ("qkv",), "o", "output", (), "net.py:41-57")}
+    assert role_lines(reported(tmp_path), width=200)[1].endswith(
+        "in block, after qkv, up to the output of o (net.py:41-57)"
+    )
+
+
 def test_a_module_whose_layers_pass_is_wrong_in_what_it_computes_of_them(tmp_path: Path) -> None:
     calls = [call("up", None, inside="mlp"), call("mlp", "up", bad=0.5, inside="Net"), call("Net", "mlp", bad=0.5)]
     assert causes(compared(tmp_path, calls)) == {"mlp": Region("mlp", ("up",), "mlp", "output")}
@@ -110,7 +169,7 @@ def test_two_that_fail_behind_one_operation_without_a_partner_are_one_region(tmp
     record(tmp_path / "left", calls)
     record(tmp_path / "right", [calls[0], call("norm", "embed"), call("add", "embed", "norm"), calls[4]], is_good=True)
     report = reported(tmp_path)
-    assert causes(report) == {"norm": Region("Net", ("embed",), "norm", "output")}
+    assert causes(report) == {"norm": Region("Net", ("embed",), "norm", "output", ("Net/mul",))}
     assert roles(report)["add"] == ("inherited", ("norm:output:0",))
 
 
@@ -137,6 +196,47 @@ def test_a_wrong_line_is_one_cause_however_often_its_module_is_called(tmp_path: 
                     call("cell/mul", f"cell/tanh@{step}", bad=0.5 * 6**step, inside="cell"))
     ]  # fmt: skip
     assert [*causes(compared(tmp_path, steps))] == ["cell/tanh"]
+
+
+def test_a_layer_that_is_wrong_in_each_call_is_one_cause(tmp_path: Path) -> None:
+    steps = [
+        one
+        for step in range(3)
+        for one in (call("cell.given", f"cell@{step - 1}" if step else None, bad=0.05 * step, inside="cell"),
+                    call("cell.kept", f"cell.given@{step}", bad=0.05 * 6 ** (step + 1), inside="cell"),
+                    call("cell", f"cell.kept@{step}", bad=0.05 * (step + 1)))
+    ]  # fmt: skip
+    assert [*causes(compared(tmp_path, steps))] == ["cell.kept"]
+
+
+def test_what_ran_between_ends_a_call_of_a_module_where_operations_alone_were_recorded(tmp_path: Path) -> None:
+    """The state that a cell left behind went through the code of the network."""
+    calls = [
+        call("cell/mul", None),
+        call("head/linear", "cell/mul"),
+        call("cell/add", "cell/mul", bad=0.5),
+    ]
+    record(tmp_path / "left", calls)
+    record(tmp_path / "right", [*calls[:2], call("cell/add", "head/linear")], is_good=True)
+    assert causes(reported(tmp_path)) == {"cell/add": Region("", ("cell/mul",), "cell/add", "output")}
+
+
+def test_a_softmax_makes_a_large_error_of_scores_that_a_mask_dominates(tmp_path: Path) -> None:
+    """It is named where its inputs are equal alone, or its error is out of all proportion."""
+    for name, factor, said in (("few", 20, {"mul": None}), ("many", 5000, {"mul": None, "a/softmax": None})):
+        calls = [
+            call("before", None),
+            call("mul", "before", bad=2e-3),
+            call("a/softmax", "mul", bad=2e-3 * factor),
+        ]
+        for side in ("left", "right"):
+            record(tmp_path / name / side, calls, is_good=side == "right", types={"a/softmax": "softmax"})
+        assert [*causes(reported(tmp_path / name))] == [*said]
+
+
+def test_an_operation_on_the_network_s_input_may_be_given_a_wrong_view_of_it(tmp_path: Path) -> None:
+    calls = [call("stem/conv2d", None, bad=0.5, inside="stem"), call("stem", "stem/conv2d", bad=0.5)]
+    assert causes(compared(tmp_path, calls)) == {"stem/conv2d": Region("", (), "stem/conv2d", "output")}
 
 
 def test_a_region_is_saved_and_said_in_both_languages(tmp_path: Path) -> None:

@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import PurePath
 from typing import NamedTuple
 
 from pytest_msdump.core.facts.operators import WRITTEN_INPUTS
 from pytest_msdump.core.matching.coordinates import compatible, place_of
 from pytest_msdump.core.model.dump import PARAMETER, Dump, Edge, Operator, OperatorGraph, file_spelling
-from pytest_msdump.core.model.tensor import Coordinates, OpKey, Pair, TensorKey, TensorRef, mangle
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, Pair, SourceFrame, TensorKey, TensorRef, mangle
 
 # By name: the calls of a module, by occurrence.
 Calls = Mapping[str, Mapping[int, Operator]]
@@ -188,6 +189,10 @@ class _Graph:
     # Of a recorded model: the call of a module that a call ran inside of.
     around: Mapping[OperatorRun, OperatorRun]
     is_recorded: bool = False
+    # Of the other side's graph: operators that are no gradients and no part of an optimizer.
+    called: Collection[str] = ()
+    # Of a recording, as they ended.
+    in_order: Sequence[OperatorRun] = ()
 
     @cached_property
     def _by_file_name(self) -> Mapping[str, str]:
@@ -223,7 +228,7 @@ class PairGroup:
         if names.count(None) == len(names):
             graph, names = replace(_NO_GRAPH, around=around), [None] * len(tensors)
         self.at = at
-        self._called = graph.operators
+        self._called = {*graph.operators, *(other.called if other else ())}
         if graph.is_recorded:
             training = _Training(graph.operators, tensors, is_first=not at.iteration)
             graph = replace(graph, operators={**graph.operators, **dict(training.calls())})
@@ -323,6 +328,34 @@ class PairGroup:
     def around(self, run: OperatorRun) -> OperatorRun | None:
         """Return the call of a recorded module that an operator ran inside of."""
         return self._graph.around.get(run._replace(kind="op", slot=0) if run.kind == "input" else run)
+
+    def lines(self, start: Iterable[OperatorRun], end: OperatorRun) -> str:
+        """Return ``NAME:FIRST-LAST`` of the program between what passes and what fails; empty for one line."""
+        last = self._line(end)
+        if last is None:
+            return ""
+        before = [line for one in start if (line := self._line(one)) is not None and line.file == last.file]
+        first = max((line.line for line in before if line.line <= last.line), default=last.line)
+        name = PurePath(last.file).name
+        return "" if first == last.line else f"{name}:{first}-{last.line}"
+
+    def _line(self, run: OperatorRun) -> SourceFrame | None:
+        return next((ref.line for ref in self.refs_of(run) or self.refs_of(run._replace(kind="op", slot=0))), None)
+
+    def begins(self, run: OperatorRun) -> bool:
+        """Whether an operator takes nothing but what the network was given, or a constant."""
+        operator = self._operator(run)
+        is_fed = any(entry.producer.kind != "parameter" for entry in self.inputs(run) or ())
+        return operator is not None and bool(operator.inputs) and not is_fed
+
+    def between(self, one: OperatorRun, other: OperatorRun) -> Sequence[OperatorRun]:
+        """Return the recorded calls that ended after one and before another; none if their order is not known."""
+        places = self._places
+        return self._graph.in_order[places[one] + 1 : places[other]] if one in places and other in places else ()
+
+    @cached_property
+    def _places(self) -> Mapping[OperatorRun, int]:
+        return {run: place for place, run in enumerate(self._graph.in_order)}
 
     def is_inside(self, run: OperatorRun, outer: OperatorRun) -> bool:
         """Whether an operator ran inside of a call of a module."""
@@ -450,7 +483,7 @@ def _completed(own: _Graph, other: _Graph) -> _Graph:
                 operators[name][occurrence] = call
                 added = True
     by = " and ".join(filter(None, (own.by, other.by if added else "")))
-    return _Graph(by, operators, {**other.around, **own.around}, is_recorded=bool(by))
+    return replace(own, by=by, operators=operators, around={**other.around, **own.around}, is_recorded=bool(by))
 
 
 def _is_known(edge: Edge | None) -> bool:
@@ -473,6 +506,7 @@ class _OtherSide:
         """Return the graph of these left operators; right ones without a partner are walked through."""
         operators: defaultdict[str, dict[int, Operator]] = defaultdict(dict)
         around: dict[OperatorRun, OperatorRun] = {}
+        called: set[str] = set()
         for op in tensors:
             own = _run_of(op)
             for right in self._rights.get(op, ()) if op.op_type != PARAMETER else ():
@@ -488,10 +522,12 @@ class _OtherSide:
                 operators[own.name][own.occurrence] = Operator(
                     op.label, op.op_type or "", inputs=(*slots, *rest), occurrence=own.occurrence
                 )
+                if not group.is_trained(group.run_of(right)):
+                    called.add(own.name)
                 outer = self._outer(group, group.run_of(right), op)
                 if outer is not None:
                     around[own] = outer
-        return _Graph(BY_RIGHT, operators, around, is_recorded=True)
+        return _Graph(BY_RIGHT, operators, around, is_recorded=True, called=called)
 
     def _edges(self, group: PairGroup, entry: Input, consumer: OpKey) -> Iterator[tuple[int, Edge]]:
         waiting, seen = [(entry.producer, entry.output)], {entry.producer}
@@ -528,20 +564,6 @@ class _OtherSide:
         return None
 
 
-def link_iterations(found: Iterable[PairGroup]) -> None:
-    """Fill `before` of each group with what the iteration before left behind, of the same graph if it has that."""
-    linked = [group for group in found if group.at.iteration is not None]
-    dumped: defaultdict[tuple[object, ...], dict[str, dict[int | None, tuple[PairGroup, OpKey]]]] = defaultdict(dict)
-    for group in linked:
-        at = group.at
-        for name, op in after_step(group.tensors).items():
-            dumped[at.rank, at.net, at.iteration].setdefault(name, {})[at.graph] = (group, op)
-    for group in linked:
-        at = group.at
-        for name, graphs in dumped.get((at.rank, at.net, (at.iteration or 0) - 1), {}).items():
-            group.before[name] = graphs.get(at.graph) or next(reversed(graphs.values()))
-
-
 def _graph(by: str, graphs: Sequence[OperatorGraph]) -> _Graph:
     operators: defaultdict[str, dict[int, Operator]] = defaultdict(dict)
     around: dict[OperatorRun, OperatorRun] = {}
@@ -554,7 +576,9 @@ def _graph(by: str, graphs: Sequence[OperatorGraph]) -> _Graph:
             around |= dict.fromkeys(ended.pop(operator.name, ()), run)
             if operator.inside and operator.inside != operator.name:
                 ended[operator.inside].append(run)
-    return _Graph(by, operators, around, any(graph.is_recorded for graph in graphs))
+    is_recorded = any(graph.is_recorded for graph in graphs)
+    in_order = [OperatorRun("op", one.name, one.occurrence) for graph in graphs for one in graph.operators]
+    return _Graph(by, operators, around, is_recorded=is_recorded, in_order=in_order if is_recorded else ())
 
 
 def _run_of(op: OpKey) -> OperatorRun:

@@ -62,12 +62,13 @@ class NetworkNode(Generic[Op]):
     `status` is ``"fails"`` or ``"passes"`` if it was compared. Otherwise: ``"part"``, the other side has it as part of
     the operator that follows; ``"forwards"``, it hands its input on; ``"given"``, a weight or an input of the network;
     ``"unseen"``, nothing is known of it, so it may be the cause. `feeds` is ``None`` if its inputs are unknown.
-    `drift` is the largest of its outputs, ``None`` if unknown.
+    `drift` is the largest of its outputs, ``None`` if unknown. `is_steep`: a softmax, whose input's error says little.
     """
 
     status: str
     feeds: Sequence[Feed[Op]] | None = ()
     drift: Drift | None = None
+    is_steep: bool = False
 
     @property
     def is_compared(self) -> bool:
@@ -131,6 +132,8 @@ _LOST = 0.1
 # The score of a tensor with a measured limit is level but for the mistake: where all that feeds an operator is within
 # its limits, so much growth beyond the limit is its own.
 _SCORE_JUMP = 2.0
+# A softmax makes of a small error of scores that a mask dominates a large one of its own.
+_STEEP_JUMP = 1000.0
 # Below this, relative to the tensor, is what another order of sums makes of correct values.
 _NOISE = {"float64": 1e-14, "float32": 4e-6, "float16": 4e-3, "bfloat16": 3e-2}
 # What feeds an operator through many that were not compared: so many with the largest errors are kept.
@@ -252,7 +255,7 @@ def growth_by_graph(nodes: Mapping[Op, NetworkNode[Op]]) -> dict[Op, Grown[Op]]:
                 elif producer is not None:
                     feeds.join(above[producer])
             if node.is_compared:
-                found[names[member]] = _grown(names[member], node.drift, feeds, found)
+                found[names[member]] = _grown(names[member], node.drift, feeds, found, is_steep=node.is_steep)
             else:
                 feeds.is_whole &= node.status != "unseen" and node.feeds is not None
                 above[member] = feeds.largest()
@@ -313,7 +316,9 @@ class _Feeds(Generic[Op]):
         return _Feeds([drifts[number] for number in kept], self.is_whole)
 
 
-def _grown(op: Op, drift: Drift | None, feeds: _Feeds[Op], found: Mapping[Op, Grown[Op]]) -> Grown[Op]:
+def _grown(
+    op: Op, drift: Drift | None, feeds: _Feeds[Op], found: Mapping[Op, Grown[Op]], *, is_steep: bool = False
+) -> Grown[Op]:
     if drift is None:
         return Grown()
     errors = [one.error for _, one in feeds.drifts]
@@ -323,7 +328,7 @@ def _grown(op: Op, drift: Drift | None, feeds: _Feeds[Op], found: Mapping[Op, Gr
     shares = [share for _, _, share in limited]
     factor = growth(drift, [one for _, one, _ in limited])
     share = drift.share or 0.0
-    jump = _SCORE_JUMP if drift.base and all(one <= 1 for one in shares) else JUMP
+    jump = _STEEP_JUMP if is_steep else _SCORE_JUMP if drift.base and all(one <= 1 for one in shares) else JUMP
     # What was not measured may be larger than what was.
     if factor is None or (factor >= jump and not (feeds.is_whole and len(limited) == len(feeds.drifts))):
         return Grown(drift, None, amplification, start=share)

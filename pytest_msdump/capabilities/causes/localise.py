@@ -7,12 +7,13 @@ How the error grows is `causes.growth`.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 
-from pytest_msdump.capabilities.causes.edges import BY_ORDER, OperatorRun, PairGroup, groups, link_iterations
+from pytest_msdump.capabilities.causes.edges import BY_ORDER, OperatorRun, PairGroup, after_step, groups
 from pytest_msdump.capabilities.causes.growth import (
     JUMP,
     Drift,
@@ -119,7 +120,7 @@ def localise(plan: Plan, records: Mapping[int, Record], given: Mapping[TensorKey
     if not records or plan.left.root.is_file():
         return Localised()
     found = groups(plan.left, plan.rules.base, right=plan.right, pairs=plan.pairing.pairs)
-    link_iterations(found)
+    _link_iterations(found)
     status = TensorStatus(plan.pairing, records, given)
     left_out = _LeftOut(plan)
     parts: dict[Coordinates, _Part] = {}
@@ -138,6 +139,20 @@ def localise(plan: Plan, records: Mapping[int, Record], given: Mapping[TensorKey
     localised |= roles_by_replay({**records, **localised}, edges)
     doubted = frozenset(op for part in parts.values() for op in part.doubted())
     return Localised(localised, " and ".join(dict.fromkeys(group.by for group in shown)), doubted, edges)
+
+
+def _link_iterations(found: Iterable[PairGroup]) -> None:
+    """Fill `before` of each group with what the iteration before left behind, of the same graph if it has that."""
+    linked = [group for group in found if group.at.iteration is not None]
+    dumped: defaultdict[tuple[object, ...], dict[str, dict[int | None, tuple[PairGroup, OpKey]]]] = defaultdict(dict)
+    for group in linked:
+        at = group.at
+        for name, op in after_step(group.tensors).items():
+            dumped[at.rank, at.net, at.iteration].setdefault(name, {})[at.graph] = (group, op)
+    for group in linked:
+        at = group.at
+        for name, graphs in dumped.get((at.rank, at.net, (at.iteration or 0) - 1), {}).items():
+            group.before[name] = graphs.get(at.graph) or next(reversed(graphs.values()))
 
 
 class _LeftOut:
@@ -220,7 +235,7 @@ class _Part:
             nodes = dict(self._in_order())
             self._grown = growth_by_order(nodes)
             self.roles = roles_by_order(nodes, self._grown) if failing else {}
-            self._regions = dict(self._before_inputs(nodes)) if failing else {}
+            self._regions = dict(self._regions_in_order(nodes)) if failing else {}
         else:
             self._grown = growth_by_graph(self._nodes)
             self.roles = roles_by_graph(self._nodes, self._grown) if failing else {}
@@ -280,18 +295,28 @@ class _Part:
         keys = [ref.key for ref in self.group.refs_of(run) if ref.key.io == "output"]
         return any(self._left_out.before(key) or self._left_out.feeds(key) not in (None, feeds) for key in keys)
 
-    def _before_inputs(self, nodes: Iterable[OperatorRun]) -> Iterator[tuple[OperatorRun, Region]]:
-        """Yield where a mistake lies that ran between the last operator that passes and the input of one."""
-        last: tuple[str, ...] = ()
-        for run in nodes:
+    def _regions_in_order(self, nodes: Iterable[OperatorRun]) -> Iterator[tuple[OperatorRun, Region]]:
+        """Yield where the first failure lies: behind the last operator that passes, up to it or to its input."""
+        last: OperatorRun | None = None
+        waiting = iter(nodes)
+        for run in waiting:
             role = self.roles.get(run)
-            if role is not None and role.why == "given":
-                self.roles[run] = replace(role, why="")
-                yield run, Region("", last, self._label(run), "input")
-            last = (self._label(run),) if self._passes(run) else last
-
-    def _passes(self, run: OperatorRun) -> bool:
-        return run in self._nodes and self._nodes[run].status == "passes"
+            if role is not None and role.name != "accumulated":
+                if role.name == "cause" and role.why in ("", "given") and self.inputs_of(run) != {"passes"}:
+                    after = [] if last is None else [last]
+                    # What ends later, and begins the names of both, is around both.
+                    outer = [
+                        one for one in (run, *waiting) if all(_is_in(inner.name, one.name) for inner in (*after, run))
+                    ]
+                    module = self._label(outer[0]) if outer and after else ""
+                    # A module is wrong anywhere between what it calls, which passes.
+                    after = [one for one in after if not (outer and outer[0] == run)]
+                    io, lines = "input" if role.why == "given" else "output", self.group.lines(after, run)
+                    self.roles[run] = replace(role, why="")
+                    yield run, Region(module, tuple(map(self._label, after)), self._label(run), io, (), lines)
+                return
+            if run in self._nodes and self._nodes[run].status == "passes":
+                last = run
 
     def inputs_of(self, run: OperatorRun) -> set[str | None]:
         """Return the statuses of an operator's own inputs; exactly ``"passes"`` is evidence against it."""
@@ -349,7 +374,9 @@ class _Part:
 
     def _role_of(self, run: OperatorRun, key: TensorKey, drift: Drift | None) -> Role[OperatorRun]:
         """Return the operator's role; what its producer makes it for an input of one that has none, or is a cause."""
-        role, grown = self.roles.get(run), self._grown.get(run) or Grown()
+        role = self.roles.get(run)
+        # Of code before an input, the error grew there.
+        grown = self._grown.get(run if role is None or role.jump is None else role.jump) or Grown()
         if key.io == "input" and (given := self.roles.get(run._replace(kind="input", slot=key.slot))) is not None:
             return given
         is_explained = False
@@ -391,16 +418,19 @@ class _Part:
                 return None
         # A parameter that was compared has its verdict for the value after the step.
         before = [one for one in role.given if any(self._status.of(ref.key) for ref in self.group.refs_of(one))]
+        left_out = self._left_out.before(key) if role.name in ("cause", "unknown") else ()
+        at = run._replace(kind=key.io, slot=key.slot) if key.io == "input" else run
+        region = self._regions.get(at) if role.name == "cause" else None
+        if region is not None:
+            region, left_out = region._replace(operators=(*region.operators, *left_out)), ()
         return RoleReason(
             why,
             suspects=tuple(map(self._suspect, suspects)),
             given=tuple(self._label(one) for one in role.given if one not in before),
             before=tuple(map(self._label, before)),
-            left_out=self._left_out.before(key) if role.name in ("cause", "unknown") else (),
+            left_out=left_out,
             growth=self._growth(role, run if role.jump is None else role.jump),
-            region=self._regions.get(run._replace(kind=key.io, slot=key.slot) if key.io == "input" else run)
-            if role.name == "cause"
-            else None,
+            region=region,
         )
 
     def _growth(self, role: Role[OperatorRun], run: OperatorRun) -> ErrorGrowth | None:
@@ -450,6 +480,11 @@ class _Part:
             return say(Message(before, {"n": run.occurrence, "operator": run.name}))
         op = self.group.op_of(run)
         return op.label if op is not None else run.name
+
+
+def _is_in(inner: str, outer: str) -> bool:
+    """Whether a name is that of a module or of something inside of it, as people write paths."""
+    return inner == outer or inner.startswith((f"{outer}.", f"{outer}_", f"{outer}/"))
 
 
 def _take_back_doubtful_causes(parts: Iterable[_Part]) -> None:

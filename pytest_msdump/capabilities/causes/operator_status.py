@@ -123,7 +123,10 @@ def operator_nodes(group: PairGroup, status: TensorStatus) -> dict[OperatorRun, 
     for run in waiting:
         if run not in nodes:
             node = nodes[run] = NetworkNode(
-                _status(group, status, run), _feeds(group, status, run), _drift(group, status, run)
+                _status(group, status, run),
+                _feeds(group, status, run),
+                _drift(group, status, run),
+                is_steep=run.kind == "op" and "softmax" in group.type_of(run).lower(),
             )
             waiting += [feed.producer for feed in node.feeds or () if feed.producer]
     _clear_unknown(nodes, dumped)

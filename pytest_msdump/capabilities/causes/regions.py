@@ -6,6 +6,7 @@ belongs to the module around it, so that this one is the cause, and not the next
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -16,6 +17,8 @@ from pytest_msdump.capabilities.causes.roles import MOST_LISTED, Role
 from pytest_msdump.core.model.record import Region
 
 Nodes = Mapping[OperatorRun, NetworkNode[OperatorRun]]
+# Operators that give the right output of no other input; a norm does.
+_SHOWS_INPUT = re.compile("Linear|Dense|Conv|Embedding|MatMul")
 # What makes a failure unknown that lies between what passes and what fails.
 _BETWEEN = ("unseen", "shared")
 
@@ -49,7 +52,7 @@ class Regions:
             is_fed_otherwise,
             is_chosen,
         )
-        self._known: list[tuple[OperatorRun, OperatorRun | None, _Way]] = []
+        self._known: list[tuple[OperatorRun, OperatorRun, OperatorRun | None, _Way]] = []
         for run in nodes:
             if run in roles and self._begins(run):
                 self._place(run)
@@ -66,23 +69,31 @@ class Regions:
             return
         is_fed_otherwise = self._is_fed_otherwise(run)
         module = self._module(run, way if is_fed_otherwise or not self._is_operation(run) else way._replace(start=()))
-        for owner, other, earlier in self._known:
+        for end, owner, other, earlier in self._known:
             # What is wrong in the code of a module is wrong in each call of it, and may be so at several of its ends.
             is_same = module is not None and other is not None and module.name == other.name
-            if earlier.between & way.between or (is_same and self._is_code(run)):
+            is_call = (end.kind, end.name, end.slot) == (run.kind, run.name, run.slot)
+            # What a cache or a state keeps is wrong wherever it is read.
+            is_kept = not set(earlier.start).isdisjoint(way.start) and self._is_within(other, module)
+            if earlier.between & way.between or is_call or is_kept or (is_same and self._is_code(run)):
                 self._inherit(run, owner)
                 return
         is_exact = run.kind == "op" and not way.between and not is_fed_otherwise and self._is_known(run)
         owner = self._owner(run, module)
-        self._known.append((owner, module, way))
+        self._known.append((run, owner, module, way))
         if not is_exact:
             name = "" if module is None else self._label(module)
             after = [self._name(one) for one in way.start if module is None or not _is_of(one, module)]
-            self.regions[owner] = Region(name, tuple(after), self._label(run), _io(run))
+            between = [self._label(one) for one in way.between if one.kind == "op"]
+            lines = self._group.lines(way.start, run)
+            self.regions[owner] = Region(name, tuple(after), self._label(run), _io(run), tuple(between), lines)
         found = replace(role, name="cause", why=role.why if role.name == "cause" else "", jump=run)
         if owner != run:
             self._inherit(run, owner)
         self._roles[owner] = found
+
+    def _is_within(self, inner: OperatorRun | None, outer: OperatorRun | None) -> bool:
+        return inner is not None and (outer in (None, inner) or outer in self._around(inner))
 
     def _name(self, run: OperatorRun) -> str:
         return f"{self._label(run)}:input:{run.slot}" if run.kind == "input" else self._label(run)
@@ -92,9 +103,10 @@ class Regions:
         if self._group.calls_inside.get(run):
             return False
         producers = [feed.producer for feed in self._nodes[run].feeds or ()]
-        return self._is_operation(run) or (
-            bool(producers) and all(one is not None and one.kind == "input" for one in producers)
-        )
+        if self._is_operation(run):
+            # What views made of the network's input is no operation.
+            return not self._group.begins(run)
+        return bool(producers) and all(one is not None and one.kind == "input" for one in producers)
 
     def _is_code(self, run: OperatorRun) -> bool:
         """Whether it is no module but an operation in one, or what happens between two."""
@@ -136,28 +148,51 @@ class Regions:
 
     def _module(self, run: OperatorRun, way: _Way) -> OperatorRun | None:
         """Return the innermost module around a failure and all that leads to it."""
-        if run.kind == "op" and self._group.calls_inside.get(run) and self._is_inside(way, run):
+        if run.kind == "op" and self._group.calls_inside.get(run) and self._is_inside(way, run, run):
             return run
-        return next((outer for outer in self._around(run) if self._is_inside(way, outer)), None)
+        if self._is_operation(run) and self._group.begins(run):
+            return None
+        return next((outer for outer in self._around(run) if self._is_inside(way, outer, run)), None)
 
-    def _is_inside(self, way: _Way, outer: OperatorRun) -> bool:
+    def _is_inside(self, way: _Way, outer: OperatorRun, run: OperatorRun) -> bool:
         """Whether all that leads to a failure ran inside of a module, or was given to it and is right there."""
         return all(
-            outer in self._around(one) or _is_of(one, outer) or self._was_given(outer, one)
+            self._ran_inside(one, outer, run) or _is_of(one, outer) or self._was_given(outer, one)
             for one in (*way.start, *way.between)
             if one.kind in ("op", "input")
         )
 
+    def _ran_inside(self, one: OperatorRun, outer: OperatorRun, run: OperatorRun) -> bool:
+        """Whether an operator ran inside of the call of a module in which another one did.
+
+        Where operations alone were recorded, a call is what ran without anything else between.
+        """
+        if outer not in self._around(one):
+            return False
+        inside = (f"{outer.name}/", f"{outer.name}.")
+        return outer.kind != "module" or all(
+            between.name.startswith(inside) for between in self._group.between(one, run)
+        )
+
     def _was_given(self, outer: OperatorRun, start: OperatorRun) -> bool:
-        """Whether a call inside of a module passes that took what the module was given."""
+        """Whether a call inside of a module passes that took what the module was given, or another such module."""
         if start not in {entry.producer for entry in self._group.inputs(outer) or ()}:
             return False
+        kind = self._group.type_of(outer)
+        passing = ((run, node) for run, node in self._nodes.items() if node.status == "passes" and run != start)
         return any(
-            node.status == "passes"
-            and outer in self._around(run)
+            start in {entry.producer for entry in self._group.inputs(run) or ()}
+            if kind and self._group.type_of(run) == kind
+            else outer in self._around(run)
             and start in {one.producer for one in node.feeds or ()}
-            for run, node in self._nodes.items()
+            and (_SHOWS_INPUT.search(self._group.type_of(run)) or self._adds_nothing(node, start))
+            for run, node in passing
         )
+
+    def _adds_nothing(self, node: NetworkNode[OperatorRun], start: OperatorRun) -> bool:
+        """Whether an operator's error is not larger than its input's: a norm of a tensor times 4 is nearly the same."""
+        fed = self._nodes[start].drift
+        return node.drift is not None and fed is not None and node.drift.error <= fed.error
 
     def _way(self, run: OperatorRun) -> _Way | None:
         """Return what leads to a failure; ``None`` if a way up ends where nothing is known."""

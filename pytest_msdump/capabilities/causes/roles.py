@@ -55,7 +55,8 @@ def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
     grown = _numbers(why.growth, say)
     parts = [say(f"why_{why.why}", suspects=suspects, **grown)]
     if why.region is not None:
-        parts = [region_text(why.region, say)]
+        text = region_text(why.region, say)
+        parts = [say("region_first", text=text) if why.why == "first" else text]
     if why.why in _OF_CAUSES and why.growth is not None:
         if why.growth.start > 0:
             parts.append(say("grown", **grown))
@@ -74,12 +75,16 @@ def region_text(region: Region, say: Phrases = ENGLISH) -> str:
     """Return where a mistake is.
 
     >>> region_text(Region("layers.0", ("layers.0.qkv",), "layers.0.o", "input"))
-    'in layers.0, after layers.0.qkv, before the input of layers.0.o'
+    'in layers.0, after qkv, before the input of o'
     """
-    after = say.named(region.after, _MOST_NAMED)
-    text = say(f"region_{region.io}", end=region.end)
+    inside = f"{region.module}."
+    after = say.named((one.removeprefix(inside) for one in region.after), _MOST_NAMED)
+    text = say(f"region_{region.io}", end=region.end.removeprefix(inside))
     text = say("region_after", after=after, text=text) if after else text
-    return say("region_in", module=region.module, text=text) if region.module else text
+    text = say("region_in", module=region.module, text=text) if region.module else text
+    names = say.named((one.removeprefix(inside) for one in region.operators), _MOST_NAMED)
+    text = say("region_operators", text=text, names=names) if names else text
+    return say("region_lines", text=text, lines=region.lines) if region.lines else text
 
 
 def _numbers(growth: ErrorGrowth | None, say: Phrases) -> dict[str, Any]:

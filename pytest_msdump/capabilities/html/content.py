@@ -212,6 +212,8 @@ def _reason(record: Record, pool: Pool) -> dict[str, Any]:
         "after": [pool.add(one) for one in why.region.after],
         "end": pool.add(why.region.end),
         "io": why.region.io,
+        "operators": [pool.add(one) for one in why.region.operators],
+        "lines": pool.add(why.region.lines),
     }
     return {"role_why": _filled({"why": why.why, "suspects": suspects, **names, "growth": shown, "region": where})}
 

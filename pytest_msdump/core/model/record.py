@@ -199,13 +199,16 @@ class Region(NamedTuple):
     """Where in a program a mistake lies that was compared at its borders alone.
 
     It is in `module` (empty: the whole network), behind what `after` names, which passes, and ends at an `io`
-    (``"input"`` or ``"output"``) of the operator `end`, which is the first tensor that fails.
+    (``"input"`` or ``"output"``) of the operator `end`, which is the first tensor that fails. `operators` lie in it and
+    were not compared; `lines` is ``NAME:FIRST-LAST`` of the program's file, where the recording knows that.
     """
 
     module: str
     after: tuple[str, ...]
     end: str
     io: str
+    operators: tuple[str, ...] = ()
+    lines: str = ""
 
 
 class RoleReason(NamedTuple):

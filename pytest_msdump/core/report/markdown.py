@@ -93,12 +93,13 @@ def _failing(report: Report) -> Iterator[str]:
     by = f" (found by {report.localised_by})" if report.localised_by else ""
     yield f"### What started it{by}" if causes else "### What fails first"
     yield ""
-    yield "| op | tensor | line |"
-    yield "|---:|---|---|"
+    yield "| op | tensor | why | line |"
+    yield "|---:|---|---|---|"
     for record in listed[:_LISTED]:
         source = record.left.source
         line = markdown_code(source.place) if source else ""
-        yield f"| {record.order + 1} | {markdown_code(one_line(record))} | {line} |"
+        why = markdown_code(record.role_reason) if record.role_reason else ""
+        yield f"| {record.order + 1} | {markdown_code(one_line(record))} | {why} | {line} |"
     if len(listed) > _LISTED:
         yield ""
         yield f"and {len(listed) - _LISTED} more"

@@ -402,7 +402,17 @@ _ROLE_REASON = table(
             table(ErrorGrowth, {"start": NUMBER, "end": NUMBER, "operators": COUNT, "step": NUMBER, "at": TEXT})
         ),
         "region": optional(
-            table(Region, {"module": TEXT, "after": TEXTS, "end": TEXT, "io": one_of(("input", "output"))})
+            table(
+                Region,
+                {
+                    "module": TEXT,
+                    "after": TEXTS,
+                    "end": TEXT,
+                    "io": one_of(("input", "output")),
+                    "operators": optional(TEXTS, ()),
+                    "lines": optional(TEXT, ""),
+                },
+            )
         ),
     },
 )

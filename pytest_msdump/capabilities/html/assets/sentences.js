@@ -36,7 +36,7 @@ function reasonText(more) {
   const shown = (name) => (growth[name] === undefined ? "?" : figure(amount(growth[name]), 3));
   const grown = { start: shown("start"), end: shown("end"), step: stepText(growth.step), at: growth.at === undefined ? "?" : pool[growth.at], n: growth.operators || 0 };
   const leftOut = (why.left_out || []).map((number) => pool[number]);
-  const text = why.region ? regionText(why.region) : t(`why_${why.why}`, { suspects, ...grown });
+  const text = why.region ? regionText(why.region, why.why === "first") : t(`why_${why.why}`, { suspects, ...grown });
   const missing = leftOut.length ? t("left_out", { names: named(leftOut) }) : null;
   if (!["first", "passing", "grew", "jump"].includes(why.why)) return [text, missing].filter(Boolean).join(t("between_clauses"));
   const [given, before] = [why.given || [], why.before || []].map((numbers) => numbers.map((number) => pool[number]));
@@ -51,11 +51,17 @@ function reasonText(more) {
 }
 
 // Where a mistake is that was compared at its borders alone.
-function regionText(region) {
-  const after = region.after.map((number) => pool[number]);
-  const end = t(`region_${region.io}`, { end: pool[region.end] });
+function regionText(region, isFirst) {
+  const module = `${pool[region.module]}.`;
+  const inside = (number) => (pool[number].startsWith(module) ? pool[number].slice(module.length) : pool[number]);
+  const after = region.after.map(inside);
+  const end = t(`region_${region.io}`, { end: inside(region.end) });
   const text = after.length ? t("region_after", { after: named(after), text: end }) : end;
-  return pool[region.module] ? t("region_in", { module: pool[region.module], text }) : text;
+  let said = pool[region.module] ? t("region_in", { module: pool[region.module], text }) : text;
+  const names = named((region.operators || []).map(inside));
+  said = names ? t("region_operators", { text: said, names }) : said;
+  said = pool[region.lines] ? t("region_lines", { text: said, lines: pool[region.lines] }) : said;
+  return isFirst ? t("region_first", { text: said }) : said;
 }
 
 // By how much an error grew.
