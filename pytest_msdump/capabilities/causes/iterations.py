@@ -30,24 +30,20 @@ def with_first_iteration(records: Mapping[int, Record]) -> dict[int, Record]:
             causes[at._replace(iteration=None)][at.iteration].append(number)
     found: dict[int, Record] = {}
     for by_iteration in causes.values():
-        first: list[int] = []
+        first: dict[str, int] = {}
         for _, numbers in sorted(by_iteration.items(), key=lambda one: one[0] or 0):
             for number in numbers:
-                origin = next((one for one in first if _is_same(records[one], records[number])), None)
-                if origin is None:
-                    first.append(number)
-                else:
+                origin = first.setdefault(_end_of(records[number]), number)
+                if records[origin].left.at.iteration != records[number].left.at.iteration:
                     found[number] = _inherited(records[number], records[origin])
-        found |= {number: one for number in first for one in _since(records, number)}
+        found |= {number: one for number in first.values() for one in _since(records, number)}
     return found
 
 
-def _is_same(one: Record, other: Record) -> bool:
-    """Whether two causes are one operator in two iterations, or one is a module around the other."""
-    if one.left.at.iteration == other.left.at.iteration:
-        return False
-    names = sorted((one.left.key.op.label, other.left.key.op.label), key=len)
-    return names[0] == names[1] or names[1].startswith(tuple(f"{names[0]}{mark}" for mark in "./"))
+def _end_of(record: Record) -> str:
+    """Return the operator whose tensor is the first that fails, behind what is wrong."""
+    region = record.role_why.region if record.role_why is not None else None
+    return record.left.key.op.label if region is None else region.end
 
 
 def _inherited(record: Record, cause: Record) -> Record:
