@@ -61,6 +61,7 @@ WHERE = {
     "axis 1 from index 1 on; if axis 1 is the tokens, look at positions": (ALL, slice(1, None)),
     "axis 1 from index 5 on; if axis 1 is the tokens, look at what changes there: cache": (ALL, slice(5, None)),
     "index 1 of axis 0, axis 1 from index 5 on": (1, slice(5, None)),
+    "index 1 of axis 0, 0–2 of axis 1; if rows are padded there": (1, slice(3)),
     "0–8 of axis 1; if axis 1 is the tokens, look at the mask": (ALL, slice(9)),
     "along axis 2 block 1, 2 of 4, of 8 each; those are the heads": (ALL, ALL, slice(8, 24)),
     "along axis 2 block 3 of 4, of 8 each": (ALL, ALL, slice(24, None)),

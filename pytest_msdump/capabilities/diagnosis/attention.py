@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,40 +17,58 @@ _SHARE_KEPT, _KEPT = 0.95, 0.02
 _BASES = (1e4, 5e5, 1e6)
 # Angles are the same, or proportional, to so much.
 _SAME_ANGLE = 0.02
+_FEWEST_TOKENS, _LOOKED_AT = 4, 64
+# Heads are not wider.
+_WIDEST = 1024
 
 
 def of_turns(sides: Sides) -> Iterator[OrderClaim]:
     """Yield turns of pairs of channels by token: other positions, another base, or pairs made in another way."""
-    if sides.whole is None or len(sides.shape) < 3 or sides.shape[-1] % 2:
+    if sides.whole is None or len(sides.shape) < 3 or sides.shape[-1] % 2 or sides.shape[-1] > _WIDEST:
         return
-    left, right = (np.nan_to_num(doubles(side)) for side in sides.whole)
     for axis in {len(sides.shape) - 2, len(sides.shape) - 3}:
-        moved = [np.moveaxis(side, axis, -2) for side in (left, right)]
-        if moved[0].shape[-2] < 4:
+        moved = [np.moveaxis(side, axis, -2) for side in sides.whole]
+        if moved[0].shape[-2] < _FEWEST_TOKENS:
             continue
-        for is_halved in (True, False):
-            ours, theirs = (in_pairs(side, is_halved=is_halved) for side in moved)
-            lengths = np.abs(theirs)
-            is_kept = np.abs(np.abs(ours) - lengths) <= _KEPT * lengths + 0.01 * sides.spread
-            if np.mean(is_kept) < _SHARE_KEPT:
-                continue
-            others = tuple(range(ours.ndim - 2))
-            angles = np.angle((ours * theirs.conj()).sum(others))
-            claimed = from_pairs(theirs * np.exp(1j * angles), is_halved=is_halved)
-            yield _turned(sides, Message(_how(angles), {"axis": axis}), claimed, axis)
-        steps = np.arange(moved[0].shape[-2])[:, None]
+        # The first tokens of one sequence and head show which of all may be.
+        left, right = (np.nan_to_num(doubles(side[(0,) * (side.ndim - 2)][:_LOOKED_AT])) for side in moved)
+        for turn in _possible(left, right, sides.spread):
+            claimed, code = turn(*(np.nan_to_num(doubles(side)) for side in moved))
+            message = Message(code, {"axis": axis, **({"base": turn.base} if turn.base else {})})
+            flat = np.moveaxis(claimed, -2, axis).reshape(-1)
+            yield OrderClaim("other_turn", sides, message, {"axis": axis}, flat)
+
+
+class _Turn(NamedTuple):
+    """How the right may have been turned: pairs of halves or of neighbours, by any angles, or from a base to a base."""
+
+    is_halved: bool
+    base: float | None = None
+
+    def __call__(self, left: Array, right: Array) -> tuple[Array, str]:
+        """Return the right, turned, and the sentence."""
+        pairs = in_pairs(right, is_halved=self.is_halved)
+        if self.base is None:
+            products = in_pairs(left, is_halved=self.is_halved) * pairs.conj()
+            angles = np.angle(products.sum(tuple(range(products.ndim - 2))))
+            return from_pairs(pairs * np.exp(1j * angles), is_halved=self.is_halved), _how(angles)
+        tokens, channels = right.shape[-2:]
+        turn = np.exp(1j * np.arange(tokens)[:, None] * self.base ** (-np.arange(channels // 2) * 2 / channels))
+        plain = from_pairs(pairs / turn, is_halved=self.is_halved)
+        claimed = from_pairs(in_pairs(plain, is_halved=not self.is_halved) * turn, is_halved=not self.is_halved)
+        return claimed, "turned_in_pairs" if self.is_halved else "turned_in_halves"
+
+
+def _possible(left: Array, right: Array, spread: float) -> Iterator[_Turn]:
+    """Yield the turns that most of some tokens show."""
+    for is_halved in (True, False):
+        lengths, ours = (np.abs(in_pairs(side, is_halved=is_halved)) for side in (right, left))
+        if np.mean(np.abs(ours - lengths) <= _KEPT * lengths + 0.01 * spread) >= _SHARE_KEPT:
+            yield _Turn(is_halved)
         for base in _BASES:
-            turn = np.exp(1j * steps * base ** (-np.arange(sides.shape[-1] // 2) * 2 / sides.shape[-1]))
-            for is_halved in (True, False):
-                plain = from_pairs(in_pairs(moved[1], is_halved=is_halved) / turn, is_halved=is_halved)
-                claimed = from_pairs(in_pairs(plain, is_halved=not is_halved) * turn, is_halved=not is_halved)
-                code = "turned_in_pairs" if is_halved else "turned_in_halves"
-                yield _turned(sides, Message(code, {"axis": axis, "base": base}), claimed, axis)
-
-
-def _turned(sides: Sides, message: Message, claimed: Array, axis: int) -> OrderClaim:
-    flat = np.moveaxis(claimed, -2, axis).reshape(-1)
-    return OrderClaim("other_turn", sides, message, {"axis": axis}, flat)
+            turn = _Turn(is_halved, base)
+            if np.mean(np.abs(left - turn(left, right)[0]) <= 0.25 * np.abs(left - right) + 0.01 * spread) > 0.5:
+                yield turn
 
 
 def in_pairs(side: Array, *, is_halved: bool) -> Array:

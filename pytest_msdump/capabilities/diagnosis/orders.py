@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +15,11 @@ from pytest_msdump.capabilities.diagnosis.text import ATTENTION
 from pytest_msdump.core.text import Message, Parameter
 
 # Slices are told apart by so many of their elements; all of more slices are not compared with each other.
-_LOOKED_AT, _MOST_SLICES = 48, 2048
+_LOOKED_AT, _TRIED, _MOST_SLICES = 48, 16, 2048
 _FEWEST_SLICES, _MOST_NAMED = 4, 16
 # A slice is another one's when it is nearer to that by so much; this share of all may be left out for the first look.
 _NEARER, _UNFOUND = 0.05, 0.02
+_PLACES_TRIED, _SHARE_TRIED = 512, 0.9
 
 
 @dataclass(frozen=True)
@@ -36,31 +38,43 @@ def of_slices(sides: Sides) -> Iterator[OrderClaim]:
     """Yield orders of slices along each axis."""
     if sides.whole is None:
         return
-    left, right = map(doubles, sides.whole)
+    left, right = sides.whole
     for axis, length in enumerate(sides.shape):
         if not _FEWEST_SLICES <= length <= _MOST_SLICES or sides.size // length < 2:
             continue
-        ours, theirs = (np.moveaxis(side, axis, 0).reshape(length, -1) for side in (left, right))
-        found, own = _origins(ours, theirs), _origins(theirs, theirs)
+        ours, theirs = (_some_of_each(side, axis) for side in (left, right))
+        found = _origins(ours, theirs)
+        own = None if found is None else _origins(theirs, theirs)
         if found is None or own is None or np.array_equal(found, own):
             continue
         message = _named(found, own, axis)
         if message is not None:
-            yield OrderClaim("other_order", sides, message, {"axis": axis}, right.take(found, axis).reshape(-1))
+            yield OrderClaim(
+                "other_order", sides, message, {"axis": axis}, doubles(right.take(found, axis).reshape(-1))
+            )
+
+
+def _some_of_each(side: Array, axis: int) -> Array:
+    """Return the same elements of each slice, a row for each."""
+    turned = np.moveaxis(side, axis, 0)
+    count = side.size // side.shape[axis]
+    chosen = np.unique(np.random.default_rng(0).integers(0, count, 2 * _LOOKED_AT))
+    places: Any = (slice(None), *np.unravel_index(chosen, turned.shape[1:]))
+    return np.nan_to_num(doubles(turned[places]))
 
 
 def _origins(left: Array, right: Array) -> Array | None:
     """Return for each slice of the left the first of the right that equals it; ``None`` if not all were found."""
-    count = left.shape[0]
-    chosen = np.random.default_rng(0).permutation(left.shape[1])[:_LOOKED_AT]
-    left, right = np.nan_to_num(left[:, chosen]), np.nan_to_num(right[:, chosen])
+    some = np.random.default_rng(0).permutation(len(left))[:_TRIED]
+    return None if _nearest(left[some], right) is None else _nearest(left, right)
+
+
+def _nearest(left: Array, right: Array) -> Array | None:
     squares = np.einsum("ij,ij->i", right, right)
     distances = squares - 2 * np.einsum("ik,jk->ij", left, right) + np.einsum("ij,ij->i", left, left)[:, None]
     origins: Array = distances.argmin(axis=1)
-    nearest = distances[np.arange(count), origins]
-    if np.count_nonzero(nearest <= _NEARER * squares[origins]) < (1 - _UNFOUND) * count:
-        return None
-    return origins
+    nearest = distances[np.arange(len(left)), origins]
+    return origins if np.count_nonzero(nearest <= _NEARER * squares[origins]) >= (1 - _UNFOUND) * len(left) else None
 
 
 def _named(origins: Array, own: Array, axis: int) -> Message | None:
@@ -134,7 +148,15 @@ def of_joined_heads(sides: Sides, operator: str) -> Iterator[OrderClaim]:
     if sides.whole is None or len(sides.shape) < 2 or not re.search(ATTENTION, operator, re.IGNORECASE):
         return
     *outer, tokens, channels = sides.shape
+    left, right = (side.reshape(-1) for side in sides.whole)
+    some = np.random.default_rng(0).integers(0, sides.size, _PLACES_TRIED)
     for heads in divisors(channels)[1:-1] if tokens > 1 else ():
-        parts = doubles(sides.whole[1]).reshape(prod(outer), tokens, heads, -1)
-        message = Message("heads_not_joined", {"n": heads, "width": channels // heads})
+        lengths = prod(outer), heads, tokens, channels // heads
+        sequence, head, token, channel = np.unravel_index(some, lengths)
+        origins = ((sequence * tokens + token) * heads + head) * lengths[3] + channel
+        claimed, ours = doubles(right[origins]), doubles(left[some])
+        if np.mean(np.abs(ours - claimed) <= _NEARER * (np.abs(claimed) + sides.spread)) < _SHARE_TRIED:
+            continue
+        parts = doubles(right).reshape(lengths[0], tokens, heads, -1)
+        message = Message("heads_not_joined", {"n": heads, "width": lengths[3]})
         yield OrderClaim("other_order", sides, message, {"heads": heads}, parts.swapaxes(1, 2).reshape(-1))

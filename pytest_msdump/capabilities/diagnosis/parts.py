@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from math import prod
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from pytest_msdump.core.text import Message, Parameter
 # apart by that share, by so many times what any that agrees is apart, and in a fifth of its elements.
 _AGREEING, _DIFFERING, _GAP, _SHARE, _FAR = 1e-4, 4e-3, 20.0, 0.2, 0.01
 _FEWEST_ELEMENTS, _MOST_CELLS = 4, 2**16
-_MOST_ROWS, _MOST_STEP, _MOST_RANGES = 8, 8, 32
+_MOST_ROWS, _MOST_STEP, _MOST_RANGES, _MOST_SHOWN = 8, 8, 64, 6
 
 
 class _Sums(NamedTuple):
@@ -43,7 +44,10 @@ def one_part(sides: Sides, operator: str) -> Diagnosis | None:
         for axis, length in enumerate(shape):
             if length < 2 or sides.size // length < _FEWEST_ELEMENTS:
                 continue
-            differs = _differing(_sums(sides, (axis,)), sides)
+            sampled = _sums(sides, (axis,), sides.sample_ranges)
+            if not (_agreeing(sampled, sides)[1] & (sampled.right > 0)).any():
+                continue
+            differs = _differing(_sums(sides, (axis,), sides.ranges()), sides)
             found = None if differs is None else _of_rows(sides, axis) or _along(differs, axis, len(shape))
             if differs is not None and found is not None:
                 parts.append(found)
@@ -52,18 +56,25 @@ def one_part(sides: Sides, operator: str) -> Diagnosis | None:
     # One slice alone is what `one_slice` says.
     if all(len(one) == 1 and one[0][0] == one[0][1] for one in ranges.values()):
         return None
+    if not hints and re.search(ATTENTION, operator, re.IGNORECASE) and _is_padded(ranges):
+        hints = [Message("points_to_padding")]
     evidence = Message("only_part_differs", {"parts": tuple(parts), "hint": hints[0] if hints else None})
     return Diagnosis("one_part", "high", evidence, {"ranges": ranges})
 
 
-def _sums(sides: Sides, axes: tuple[int, ...]) -> _Sums:
+def _is_padded(ranges: Mapping[str, list[tuple[int, int]]]) -> bool:
+    """Whether some rows differ, and only in their beginning."""
+    return ranges.keys() == {"0", "1"} and len(ranges["1"]) == 1 and ranges["1"][0][0] == 0
+
+
+def _sums(sides: Sides, axes: tuple[int, ...], ranges: Iterable[tuple[int, int]]) -> _Sums:
     lengths = tuple(sides.shape[axis] for axis in axes)
     found: list[Array] = [np.zeros(prod(lengths)) for _ in range(4)]
     # One huge element hides all others of its slice in a norm.
     finite = sides.finite_sample[1]
     usual = float(np.median(np.abs(finite))) if finite.size else 0.0
     relative = max(_AGREEING, sides.rounding.relative)
-    for start, stop in sides.ranges():
+    for start, stop in ranges:
         left, right = sides.read(start, stop)
         places = np.arange(start, stop)
         cells = np.zeros(places.size, np.intp)
@@ -78,10 +89,16 @@ def _sums(sides: Sides, axes: tuple[int, ...]) -> _Sums:
     return _Sums(apart, squares, differing, far, sides.size // prod(lengths))
 
 
-def _differing(sums: _Sums, sides: Sides) -> Array | None:
-    """Return which slices differ; ``None`` where some neither agree nor differ, or all do the same."""
+def _agreeing(sums: _Sums, sides: Sides) -> tuple[Array, Array]:
+    """Return by how much of its norm each slice is apart, and which agree, of those that were looked at."""
     apart = np.sqrt(sums.apart / np.maximum(sums.right, np.finfo(float).tiny))
     agrees = (apart <= max(_AGREEING, sides.rounding.relative)) & (sums.far <= _FAR * sums.elements)
+    return apart, agrees
+
+
+def _differing(sums: _Sums, sides: Sides) -> Array | None:
+    """Return which slices differ; ``None`` where some neither agree nor differ, or all do the same."""
+    apart, agrees = _agreeing(sums, sides)
     if not agrees.any() or agrees.all():
         return None
     bound = max(_DIFFERING, 4 * sides.rounding.relative, _GAP * float(apart[agrees].max()))
@@ -116,8 +133,9 @@ def _along(differs: Array, axis: int, axes: int) -> Message | None:
         return Message("blocks_of_axis", {**said, "numbers": numbers, "n": count // width, "width": width})
     if len(ranges) > _MOST_RANGES:
         return None
-    texts = tuple(str(one) if one == other else f"{one}–{other}" for one, other in ranges)
-    return Message("places_of_axis", {**said, "numbers": ", ".join(texts)})
+    texts = [str(one) if one == other else f"{one}–{other}" for one, other in ranges]
+    shown = texts if len(texts) <= _MOST_SHOWN else [*texts[:_MOST_SHOWN], "…"]
+    return Message("places_of_axis", {**said, "numbers": ", ".join(shown)})
 
 
 def _of_rows(sides: Sides, axis: int) -> Message | None:
@@ -126,7 +144,7 @@ def _of_rows(sides: Sides, axis: int) -> Message | None:
     is_small = rows * length <= _MOST_CELLS and sides.size // rows // length >= _FEWEST_ELEMENTS
     if not axis or rows < 2 or axis == len(sides.shape) - 1 or not is_small:
         return None
-    differs = _differing(_sums(sides, (0, axis)), sides)
+    differs = _differing(_sums(sides, (0, axis), sides.ranges()), sides)
     if differs is None or rows > _MOST_ROWS:
         return None
     counts = differs.sum(1)
