@@ -69,7 +69,7 @@ heads_in_row | along axis {axis}, heads ({width} each) are repeated each in a ro
 parts_by_head | along axis {axis}, {b} groups of {a} blocks of {width} stand as {a} groups of {b}, as q, k and v of each head side by side, not all of q first | 沿轴 {axis}，宽 {width} 的块由 {b} 组、每组 {a} 块排成 {a} 组、每组 {b} 块，如同每个头的 q、k、v 相邻，而非先排完 q
 blocks_regrouped | along axis {axis}, {b} groups of {a} blocks of {width} stand as {a} groups of {b} | 沿轴 {axis}，宽 {width} 的块由 {b} 组、每组 {a} 块排成 {a} 组、每组 {b} 块
 blocks_in_order | along axis {axis}, the left has the right's blocks of {width} in the order {order:index} | 沿轴 {axis}，左侧按 {order:index} 的次序排列右侧宽 {width} 的块
-heads_not_joined | the last two axes were made of {n} heads of {width} before the heads stood behind the tokens | 合并 {n} 个宽 {width} 的头之前，未把头轴移到词元轴之后
+heads_not_joined | the last two axes were made of {n} heads of {width} before the heads stood behind the tokens | 合并 {n} 个宽 {width} 的头之前，未把头轴移到token轴之后
 turned_by_offset | pairs of channels are turned alike at all of axis {axis}, as by RoPE whose positions begin elsewhere | 各通道对沿轴 {axis} 处处旋转相同的角度，如同 RoPE 的位置起点不同
 turned_by_speed | pairs of channels are turned further and further along axis {axis}, as by RoPE of another base, scaling or direction | 各通道对沿轴 {axis} 旋转得越来越多，如同 RoPE 的底数、缩放或方向不同
 turned_by_token | pairs of channels are turned by other angles along axis {axis}, as by RoPE of other positions | 各通道对沿轴 {axis} 旋转的角度不同，如同 RoPE 的位置不同
@@ -88,9 +88,9 @@ places_of_axis | {numbers} of axis {axis} | 轴 {axis} 的 {numbers}
 until_in_rows | of axis {axis} the first {numbers:index}, by row of axis 0 | 轴 {axis} 的前 {numbers:index} 个（按轴 0 的行）
 last_in_rows | of axis {axis} the last {numbers:index}, by row of axis 0 | 轴 {axis} 的后 {numbers:index} 个（按轴 0 的行）
 points_to_padding | ; if rows are padded there, look at the side of the padding and its mask | ；若各行在此处有填充，应检查填充的方向及其掩码
-points_to_positions | ; if axis {axis} is the tokens, look at positions (RoPE), mask and scale: the first token does not depend on them | ；若轴 {axis} 为词元，应检查位置（RoPE）、掩码与缩放：首个词元不依赖于它们
-points_to_cache | ; if axis {axis} is the tokens, look at what changes there: cache, sliding window, positions | ；若轴 {axis} 为词元，应检查在此变化的：缓存、滑动窗口、位置
-points_to_mask | ; if axis {axis} is the tokens, look at the mask: the last token alone sees all others | ；若轴 {axis} 为词元，应检查掩码：仅最后一个词元可见其余全部
+points_to_positions | ; if axis {axis} is the tokens, look at positions (RoPE), mask and scale: the first token does not depend on them | ；若轴 {axis} 为token，应检查位置（RoPE）、掩码与缩放：首个token不依赖于它们
+points_to_cache | ; if axis {axis} is the tokens, look at what changes there: cache, sliding window, positions | ；若轴 {axis} 为token，应检查在此变化的：缓存、滑动窗口、位置
+points_to_mask | ; if axis {axis} is the tokens, look at the mask: the last token alone sees all others | ；若轴 {axis} 为token，应检查掩码：仅最后一个token可见其余全部
 points_to_repeat | ; those are the heads that differ where {n} heads of keys and values are repeated in turn on one side, each in a row on the other | ；{n} 个键值头一侧整体轮流重复、另一侧逐头重复时，不同的正是这些头
 index_of_axis | index {index} of axis {axis} | 轴 {axis} 的下标 {index}
 range_of_axis | {first} to {last} of axis {axis} | 轴 {axis} 的 {first} 至 {last}
