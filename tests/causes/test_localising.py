@@ -19,6 +19,7 @@ from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.record_json import to_json
 from pytest_msdump.core.suite import load_suite
+from pytest_msdump.core.text import say
 
 GRAPHS = Path(__file__).parents[1] / "data" / "localising"
 GOOD, BAD = np.ones((2, 3), "f4"), np.full((2, 3), 2, "f4")
@@ -305,9 +306,40 @@ def test_one_operator_that_is_the_cause_in_several_iterations_is_one_line(tmp_pa
     report = reported(tmp_path)
     data, _ = content(report)
     causes = {number: one.left.at.iteration for number, one in enumerate(report.records) if one.role == "cause"}
-    assert list(causes.values()) == [1, 2]
-    assert data["heirs"] == {str(number): 2 for number in causes}
+    assert list(causes.values()) == [1]
+    again = [number for number, one in enumerate(report.records) if one.causes == (one.left.address,)]
+    assert data["heirs"] == {str(number): 2 for number in (*causes, *again)}
+    (first,) = (report.records[number] for number in causes)
+    assert say(first.diagnosis[0].evidence).startswith("right in the iteration before, wrong from iteration 1 on;")
     told = "\n".join(role_lines(report, width=200))
     assert "cause Default/b (iteration 1) (op " in told
     assert "the same in 1 more: Default/b (iteration 2)" in told
     assert "4 inherited: Default/c, Default/d" in told
+
+
+def _causes_of(folder: Path, bad: list[tuple[str, ...]]) -> list[tuple[str, int | None, list[Any]]]:
+    """Write iterations of operators in a row, some wrong; return the causes and what their iterations show."""
+    for iteration, wrong in enumerate(bad):
+        write_pair(folder, outputs("a", "b", "c", "d", bad=wrong), iteration=iteration)
+    write_ir(folder, ["a ReLU x", "b ReLU a", "c ReLU b", "d ReLU c"])
+    return [
+        (one.left.key.op.label, one.left.at.iteration, [found.details["iteration"] for found in one.diagnosis])
+        for one in reported(folder).records
+        if one.role == "cause"
+    ]
+
+
+def test_a_cache_that_is_wrong_from_a_step_on_is_one_cause_with_its_iteration(tmp_path: Path) -> None:
+    wrong = ("b", "c", "d")
+    assert _causes_of(tmp_path, [(), (), wrong, wrong, wrong, wrong]) == [("Default/b", 2, [2])]
+
+
+def test_wrong_from_the_first_iteration_on_or_now_and_then_points_to_no_cache(tmp_path: Path) -> None:
+    wrong = ("b", "c", "d")
+    assert _causes_of(tmp_path / "first", [wrong, wrong, wrong]) == [("Default/b", 0, [])]
+    assert _causes_of(tmp_path / "then", [(), wrong, (), wrong]) == [("Default/b", 1, [])]
+
+
+def test_another_operator_in_a_later_iteration_is_a_cause_of_its_own(tmp_path: Path) -> None:
+    given = [(), ("c", "d"), ("b", "c", "d"), ("c", "d")]
+    assert [one[:2] for one in _causes_of(tmp_path, given)] == [("Default/c", 1), ("Default/b", 2)]

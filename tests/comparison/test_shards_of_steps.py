@@ -17,6 +17,7 @@ from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.dump import DistributedRank
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.suite import load_suite
+from pytest_msdump.core.text import say
 from pytest_msdump.record import DumpWriter
 
 # -- the oracle: a causal attention layer of numpy, which gives a token the same row in one pass and by a cache --------
@@ -121,6 +122,39 @@ def test_a_fault_of_one_step_is_told_at_its_token(tmp_path):
     }
     # Step 3 has token 6 of both sequences of 9.
     assert found["attention"].places["max_absolute_error"][0] in (6, 15)
+
+
+def disturbed(first, rows):
+    """From a step on, attention of some sequences has other values."""
+
+    def change(step, tensors):
+        attention = tensors["attention"].copy()
+        if step >= first:
+            attention[rows] += 1 + np.arange(WIDTH) % 3
+        return {**tensors, "attention": attention}
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "said"),
+    [
+        ({"forget": 3}, {}, "sequences 0 and 1 at token 6 (step 3 of the left)"),
+        ({"change": disturbed(2, slice(None))}, {}, "sequences 0 and 1 from token 5 on (step 2 of the left)"),
+        ({"change": disturbed(2, slice(1, 2))}, {}, "sequence 1 from token 5 on (step 2 of the left)"),
+        ({}, {"change": disturbed(2, slice(None))}, "sequences 0 and 1 from token 5 on (step 2 of the right)"),
+    ],
+)
+def test_a_diagnosis_names_sequence_token_and_step(tmp_path, left, right, said):
+    sides = {"left": left, "right": right}
+    for side, more in sides.items():
+        run(tmp_path / side, by_token(IDS, 4) if more or left is sides["right"] else [IDS], **more)
+    made = planned(tmp_path, 'tokens = { ids = "ids", steps = "iteration" }\n')
+    records = build_report(made, compare_plan(made)).records
+    cause = next(one for one in records if one.role == "cause")
+    (found,) = [one for one in cause.diagnosis if one.confidence == "high"]
+    assert say(found.evidence) == f"only this differs: {said}"
+    assert found.details["sequences"][-1]["sequence"] == 1
 
 
 def test_the_longer_run_is_compared_as_far_as_the_other_goes_and_that_is_said(tmp_path):

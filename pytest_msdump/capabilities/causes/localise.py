@@ -23,6 +23,7 @@ from pytest_msdump.capabilities.causes.growth import (
     growth_by_graph,
     growth_by_order,
 )
+from pytest_msdump.capabilities.causes.iterations import first_iterations, with_first_iteration
 from pytest_msdump.capabilities.causes.operator_status import TensorStatus, is_unjoined, operator_nodes
 from pytest_msdump.capabilities.causes.regions import Regions
 from pytest_msdump.capabilities.causes.roles import (
@@ -71,6 +72,7 @@ def with_causes(report: Report, plan: Plan) -> Report:
     notes: list[Message] = []
     if any(record.fails for record in run.values()):
         placed |= with_one_mistake(placed)
+        placed |= with_first_iteration(placed)
         # Loaded for what fails alone.
         from pytest_msdump.capabilities.causes.mispaired import mispaired, step_shift
 
@@ -104,8 +106,9 @@ def inputs_of_causes(plan: Plan, doubted: Set[OpKey], known: Mapping[TensorKey, 
     ]
     found: dict[TensorKey, Record] = {}
     compare = comparer_of(plan).compare
+    first = first_iterations(doubted)
     for (op, slot), ref in inputs[0].items():
-        partner = pairs.get(op) if op in doubted and ref.key not in compared else None
+        partner = pairs.get(op) if op in first and ref.key not in compared else None
         other = inputs[1].get((partner.right.key.op, slot)) if partner is not None else None
         if partner is not None and other is not None and len(known) + len(found) < _MOST_INPUTS:
             found[ref.key] = compare(replace(partner, left=ref, right=other, transform=Transform()))

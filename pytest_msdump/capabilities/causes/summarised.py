@@ -118,17 +118,28 @@ def _heads(
     alike: dict[str, list[Record]] = {}
     for record in heads:
         alike.setdefault(str(record.order) if unfolded else _kind_of(record, say), []).append(record)
+    # The same operator in later iterations.
+    again: dict[str, list[Record]] = {}
+    for record in entries:
+        if record.role == "inherited" and record.left.address in record.causes:
+            again.setdefault(record.left.address, []).append(record)
     shown = [*alike.values()] if unfolded else [*alike.values()][:_MOST_CAUSES]
     for record, *others in shown:
+        later = [one for head in (record, *others) for one in again.pop(head.left.address, ())]
         place = {"place": record.order + 1, "operators": count}
         text = say(f"{role}_line", operator=label(record), reason=reason_of(record, say), **place)
         yield from hanging(terminal_text(text), width, indent=2)
-        if others:
-            names = say.named(map(label, others), _MOST_NAMED)
-            same = say("same_in", n=len(others), names=names)
+        if others or later:
+            names = say.named(map(label, (*others, *later)), _MOST_NAMED)
+            same = say("same_in", n=len(others) + len(later), names=names)
             yield from hanging(terminal_text(same), width, indent=9)
         for line, found in followers:
-            below = [one for head in (record, *others) for one in found.get((head.left.at.part, head.left.address), [])]
+            below = [
+                one
+                for head in (record, *others, *later)
+                for one in found.get((head.left.at.part, head.left.address), [])
+            ]
+            below = [one for one in below if one.left.address not in one.causes]
             yield from _below(line, list({one.order: one for one in below}.values()), width, unfolded, say)
     if rest := len(heads) - sum(map(len, shown)):
         more = {"cause": "more_causes", "accumulated": "more_accumulated"}[role]

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from pytest_msdump.capabilities.diagnosis.attention import of_turns
 from pytest_msdump.capabilities.diagnosis.claim import (
     Array,
     Claim,
@@ -30,6 +31,8 @@ from pytest_msdump.capabilities.diagnosis.claim import (
     is_beyond_chance,
 )
 from pytest_msdump.capabilities.diagnosis.moved import of_neighbours, of_other_orders, of_padding
+from pytest_msdump.capabilities.diagnosis.orders import of_joined_heads, of_slices
+from pytest_msdump.capabilities.diagnosis.parts import one_part
 from pytest_msdump.capabilities.diagnosis.pointwise import PointwiseClaim, of_mapped_values, of_rounding
 from pytest_msdump.capabilities.diagnosis.text import CONFIDENCES, DEFAULTS, DIAGNOSES
 from pytest_msdump.capabilities.diagnosis.values import constant, of_border, one_slice, permuted, unrelated
@@ -62,8 +65,10 @@ def diagnose(left: TensorView, right: TensorView, *, operator: str = "") -> tupl
         return ()
     with np.errstate(all="ignore"):
         found = [*_supported(sides, operator)]
-        found += filter(None, (one_slice(sides), constant(sides), softmax_axis(sides, operator)))
-        if not any(entry.confidence == "high" for entry in found):
+        found += filter(
+            None, (one_slice(sides), one_part(sides, operator), constant(sides), softmax_axis(sides, operator))
+        )
+        if not any(entry.confidence == "high" for entry in found if entry.id != "one_part"):
             found += filter(None, [permuted(sides)])
         if not found:
             found += filter(None, [unrelated(sides)])
@@ -77,13 +82,16 @@ _FAMILIES: tuple[Callable[[Sides], Iterator[Claim]], ...] = (
     of_neighbours,
     of_padding,
     of_border,
+    of_slices,
+    of_turns,
 )
 
 
 def _supported(sides: Sides, operator: str) -> Iterator[Diagnosis]:
     """Yield the claims that all elements support."""
     sampled = sum(stop - start for start, stop in sides.sample_ranges)
-    for claim in chain.from_iterable((*(family(sides) for family in _FAMILIES), of_defaults(sides, operator))):
+    by_name = of_defaults(sides, operator), of_joined_heads(sides, operator)
+    for claim in chain.from_iterable((*(family(sides) for family in _FAMILIES), *by_name)):
         if not _is_possible(claim, sides):
             continue
         found = fit(claim, sides.sample_ranges)

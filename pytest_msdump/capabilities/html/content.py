@@ -282,7 +282,12 @@ def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
 def _heirs(records: Sequence[Record]) -> dict[str, int]:
     """Return by number of a cause's record how many tensors of its part of the run inherited from it."""
     inherited = Counter(
-        (record.left.at.part, cause) for record in records if record.role == "inherited" for cause in record.causes
+        (record.left.at.part, cause)
+        for record in records
+        if record.role == "inherited"
+        for cause in record.causes
+        # Not the cause itself in a later iteration.
+        if cause != record.left.address
     )
     found = {str(number): inherited[record.left.at.part, record.left.address] for number, record in enumerate(records)}
     return {number: count for number, count in found.items() if count}
