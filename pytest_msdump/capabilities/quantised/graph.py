@@ -6,15 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from pytest_msdump.core.model.dump import Operator, OperatorGraph
+from pytest_msdump.core.model.dump import Edge, Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import mangle
 
-INTEGER_TYPES = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinear", "ConvInteger", "MatMulInteger")
+INTEGER_TYPES = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinear", "QGemm", "ConvInteger", "MatMulInteger")
 DEQUANTISING = "DequantizeLinear"
 # Their output is not of the type of what they are given.
 _CHANGING = frozenset({DEQUANTISING, "Cast", "Shape", "Size"})
 # What ONNX Runtime's quantiser calls a node of whole numbers: as the float one, and this.
 _WHOLE = "_quant"
+_CONSTANTS = frozenset({"Constant", "ConstantOfShape"})
 _MOST_STEPS = 16
 
 
@@ -49,7 +50,7 @@ def quantised_tensors(own: OperatorGraph, other: OperatorGraph) -> Iterator[Quan
     takers = _takers(own)
     floats, behind = _Floats(other), _takers(other)
     for call in own.operators:
-        if call.name not in integers:
+        if call.name not in integers or not call.op_type.startswith(INTEGER_TYPES):
             continue
         fed = call.inputs[0].producer if call.inputs and call.inputs[0] is not None else None
         dequantised = tuple(one for one, _ in takers[call.name] if calls[one].op_type == DEQUANTISING)
@@ -58,7 +59,7 @@ def quantised_tensors(own: OperatorGraph, other: OperatorGraph) -> Iterator[Quan
         given = fed if is_rounding and fed not in integers else None
         users = [one for name in dequantised for one in takers[name]]
         users += [one for one in takers[call.name] if one[0] not in dequantised]
-        ends = {end for user, slot in users if (end := floats.feeding(user, slot)) is not None}
+        ends = {end for user, slot in users if (end := floats.feeding(user, slot, calls[user].op_type)) is not None}
         if begin is not None and not ends and not behind[begin]:
             ends = {begin}
         way = floats.way(begin, next(iter(ends))) if begin is not None and len(ends) == 1 else None
@@ -78,12 +79,19 @@ class _Floats:
         filed = mangle(name or "")
         return self._names.get(filed) or self._names.get(filed.removesuffix(_WHOLE))
 
-    def feeding(self, user: str, slot: int) -> str | None:
+    def feeding(self, user: str, slot: int, kind: str) -> str | None:
         """Return what feeds an input of the namesake of a node."""
         namesake = self.named(user)
         inputs = self.calls[namesake].inputs if namesake is not None else ()
+        # Each tensor of whole numbers has its scale and zero point behind it.
+        if kind.startswith(("QLinear", "QGemm")):
+            slot = (slot - 2 if kind == "QLinearConcat" else slot) // 3
         edge = inputs[slot] if slot < len(inputs) else None
         return edge.producer if edge is not None and not edge.slot and edge.producer in self.calls else None
+
+    def _is_fed(self, edge: Edge) -> bool:
+        """Whether an edge carries more than a constant."""
+        return edge.producer not in self.calls or self.calls[edge.producer].op_type not in _CONSTANTS
 
     def way(self, begin: str, end: str) -> tuple[str, ...] | None:
         """Return the nodes behind one as far as another, each fed by the one before alone; ``None`` if none leads."""
@@ -91,7 +99,7 @@ class _Floats:
         name: str | None = end
         while name is not None and name != begin and len(found) < _MOST_STEPS:
             found.append(name)
-            feeds = [edge.producer for edge in self.calls[name].inputs if edge is not None]
+            feeds = [edge.producer for edge in self.calls[name].inputs if edge is not None and self._is_fed(edge)]
             name = feeds[0] if len(feeds) == 1 and feeds[0] in self.calls else None
         return tuple(reversed(found)) if name == begin else None
 
