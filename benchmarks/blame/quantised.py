@@ -8,13 +8,13 @@ models stand beside them: there nothing may be called a cause.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
+import io
 import itertools
 import logging
 import random
 import shutil
-import subprocess
-import sys
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -28,6 +28,7 @@ from onnx import numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from torch import nn
 
+from pytest_msdump.cli import main as msdump
 from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.record import Recorder
 
@@ -477,8 +478,8 @@ def compared(made: Made, folder: Path, *, inputs: bool, parts: tuple[str, str] =
         shutil.rmtree(folder / part, ignore_errors=True)
         with Recorder(folder).onnx(proto, directory=folder / part, inputs=inputs) as recording:
             recording.run(None, {"x": made.given})
-    words = [sys.executable, "-m", "pytest_msdump", "compare", folder / parts[0], folder / parts[1], "--report-dir"]
-    subprocess.run([*words, folder / "report"], capture_output=True, check=False)
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        msdump(["compare", *(str(folder / part) for part in parts), "--report-dir", str(folder / "report")])
     return read_json(folder / "report/results.json")
 
 
@@ -506,7 +507,8 @@ def main() -> None:
         for _ in range(30):
             name, way = next(ways) if not mistake else (draw.choice([*MODELS]), draw.choice([*WAYS]))
             try:
-                made = make(name, way, mistake, draw.randrange(1000), folder)
+                with contextlib.redirect_stdout(io.StringIO()):
+                    made = make(name, way, mistake, draw.randrange(1000), folder)
             except NoPlaceError:
                 continue
             break
