@@ -18,6 +18,7 @@ from pytest_msdump.core.text import ENGLISH, Message, Phrases, say
 
 _NAME = "quantised"
 _MOST_ROWS, _MOST_SAVED = 5, 200
+_MOST_HEADS = 32
 # So many ranges that are too small were measured on other values.
 _MANY = 3
 # A cause whose error grew so is another mistake.
@@ -81,7 +82,7 @@ def with_quantised(report: Report, plan: Plan) -> Report:
 
 def _heads(found: Sequence[Own], failing: Mapping[int, Record], behind: Any) -> dict[int, tuple[Own, Message]]:
     """Return by number of the failing record that shows it each quantisation that is wrong, and what is said of it."""
-    wrong = [one for one in found if one.figures.is_wrong]
+    wrong = [one for one in found if one.figures.is_wrong][:_MOST_HEADS]
     narrow = [one for one in wrong if one.figures.why in ("clipped", "saturated", "misplaced")]
     if len(narrow) >= _MANY:
         wrong = [one for one in wrong if one is narrow[0] or one not in narrow]

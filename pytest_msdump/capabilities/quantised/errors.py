@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from functools import cached_property
 from math import inf, prod, sqrt
 from statistics import median
 from typing import NamedTuple
@@ -22,7 +23,13 @@ from pytest_msdump.capabilities.quantised.figures import (
     limits_of,
     weight_error,
 )
-from pytest_msdump.capabilities.quantised.graph import DEQUANTISING, Quantised, integer_nodes, quantised_tensors
+from pytest_msdump.capabilities.quantised.graph import (
+    DEQUANTISING,
+    Quantised,
+    integer_nodes,
+    quantised_tensors,
+    takers_of,
+)
 from pytest_msdump.core.compare.opening import logical_shape, open_logical
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.errors import MsdumpError
@@ -35,6 +42,9 @@ _GRID = re.compile(f"scale: {_NUMBER}, zero_point: {_NUMBER}")
 _MOST_READ = 1 << 22
 # A layer's own error is what is left of its output's when that of its inputs has grown so many times.
 _GROWTH = 1.5
+_MOST_STEPS = 16
+# Larger numbers have no squares.
+_LARGEST = 1e100
 # It is wrong when its error is so many times that of its inputs, that of most layers, and this large.
 _TIMES, _LEAST, _LOST = 6.0, 0.08, 0.3
 _ROUNDING_ACTIVATIONS = frozenset({"Relu", "Clip", "Identity", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Dropout"})
@@ -61,7 +71,9 @@ def own_errors(plan: Plan) -> list[Own] | None:
     own, other = graphs
     if own is None or other is None or not integer_nodes(own) or integer_nodes(other):
         return None
-    return sorted(_Search(plan, own, other).found(), key=lambda one: (not one.figures.is_wrong, -one.figures.own))
+    with np.errstate(all="ignore"):
+        found = list(_Search(plan, own, other).found())
+    return sorted(found, key=lambda one: (not one.figures.is_wrong, -one.figures.own))
 
 
 # A layer's error, that of its inputs, what rounding its weight adds, and its figures.
@@ -79,6 +91,7 @@ class _Search:
     def __init__(self, plan: Plan, own: OperatorGraph, other: OperatorGraph) -> None:
         self._own, self._other = own, other
         self._calls = {call.name: call for call in own.operators}
+        self._takers = takers_of(own)
         self._refs = [_outputs(dump) for dump in (plan.left, plan.right)]
         self._inputs = {ref.key.op.label: ref for ref in plan.left.refs if ref.key.io == "input" and not ref.key.slot}
         self._partners = {
@@ -88,6 +101,8 @@ class _Search:
         }
         # By node of the left, how far what it gives out is from the float side.
         self._errors: dict[str, float] = {}
+        # The same of nodes that were not compared, by what feeds them.
+        self._unknown: dict[str, float | None] = {}
         # Of inputs of the network whose floats were not saved, how many are at an end of their range.
         self._saturated: dict[str, float] = {}
 
@@ -170,8 +185,8 @@ class _Search:
 
     def _cut(self, one: Quantised) -> tuple[float, float]:
         """Return the range that activations leave which follow in the run itself; a grid need not hold more."""
-        users = [call for call in self._own.operators if _is_fed(call, (one.codes, *one.dequantised))]
-        users = [call for call in users if call.name not in one.dequantised]
+        names = [user for name in (one.codes, *one.dequantised) for user, _ in self._takers[name]]
+        users = [self._calls[name] for name in names if name not in one.dequantised]
         if not users or any(call.op_type not in ("Relu", "Clip") for call in users):
             return -inf, inf
         ends = [self._read(1, self._partners.get(call.name, call.name)) for call in users if call.op_type == "Clip"]
@@ -186,10 +201,16 @@ class _Search:
         """Return the range of an activation with bounds, which calibration takes; ``None`` for that of the values."""
         if exact is None or "Clip" not in one.activations:
             return None
-        ends = [found for call in self._other.operators
-                if call.op_type == "Clip" and (found := self._read(1, call.name)) is not None]  # fmt: skip
-        return min(0.0, *(float(end.min()) for end in ends), 0.0), max(
-            float(exact.max()), *(float(end.max()) for end in ends)
+        low, high = self._bounds
+        return min(low, 0.0), max(float(exact.max()), high)
+
+    @cached_property
+    def _bounds(self) -> tuple[float, float]:
+        """The range of what the float side's activations with bounds give out."""
+        ends = [self._read(1, call.name) for call in self._other.operators if call.op_type == "Clip"]
+        known = [end for end in ends if end is not None]
+        return min((float(end.min()) for end in known), default=0.0), max(
+            (float(end.max()) for end in known), default=0.0
         )
 
     def _layers(self) -> Iterator[tuple[str, _Layer]]:
@@ -269,17 +290,18 @@ class _Search:
             return "weights_factor", factor
         return "weights", None
 
-    def _error_above(self, name: str, most: int = 16) -> float | None:
+    def _error_above(self, name: str, most: int = _MOST_STEPS) -> float | None:
         """Return the error of what a node gives out, or of the nearest before it that is known."""
         found = self._error_of(name)
         call = self._calls.get(name)
-        if found is not None or call is None or not most:
-            return found
+        if found is not None or call is None or not most or name in self._unknown:
+            return found if found is not None else self._unknown.get(name)
+        # While it is looked for, and where nodes feed each other.
+        self._unknown[name] = None
         feeds = [edge.producer for edge in call.inputs if edge is not None]
         errors = [one for feed in feeds if (one := self._error_above(feed, most - 1)) is not None]
-        if not feeds and call.op_type == "QuantizeLinear":
-            return 0.0
-        return max(errors, default=0.0 if not feeds else None)
+        self._unknown[name] = max(errors, default=None if feeds else 0.0)
+        return self._unknown[name]
 
     def _error_of(self, name: str) -> float | None:
         if name not in self._errors and name in self._partners:
@@ -340,7 +362,7 @@ def _values(ref: TensorRef | None) -> Array | None:
     if values.dtype.kind not in "iuf" or not values.size:
         return None
     found = values.astype(np.float64)
-    return found if np.isfinite(found).all() else None
+    return found if np.abs(found).max() < _LARGEST else None
 
 
 def _activated(values: Array, exact: Array | None, types: tuple[str, ...]) -> Array:
@@ -353,7 +375,3 @@ def _activated(values: Array, exact: Array | None, types: tuple[str, ...]) -> Ar
 def _are_one(one: tuple[float | None, float | None], other: tuple[float | None, float | None]) -> bool:
     """Whether two grids are the same."""
     return None not in (*one, *other) and abs(one[0] - other[0]) < 1e-3 * one[0] and one[1] == other[1]  # type: ignore[operator]
-
-
-def _is_fed(call: Operator, names: tuple[str, ...]) -> bool:
-    return any(edge is not None and edge.producer in names for edge in call.inputs)

@@ -143,7 +143,7 @@ def figures_of(
         # What went wrong before may bring values that sound ranges do not hold.
         is_wrong = error(grid.rounded(exact), exact) > _TIMES * error(best.rounded(exact), exact)
     known: dict[str, Any] = {"scale": grid.scale, "zero_point": grid.zero_point, "clipped": clipped}
-    levels = max(int(min(2 * _usual(given, channels), needed[1] - needed[0]) / grid.scale), 1)
+    levels = max(int(min(2 * _usual(given, channels) / grid.scale, (needed[1] - needed[0]) / grid.scale, steps)), 1)
     is_clipping = clipped > _CLIPPED and float(np.sum(apart[beyond] ** 2)) > _FROM_CLIPPING * total
     shift = float(np.mean(apart))
     factor = float(np.dot(values, given) / np.dot(given, given))

@@ -47,8 +47,8 @@ def quantised_tensors(own: OperatorGraph, other: OperatorGraph) -> Iterator[Quan
     """Yield the tensors of whole numbers of one graph, in order, with what they stand for in the float one."""
     integers = integer_nodes(own)
     calls = {call.name: call for call in own.operators}
-    takers = _takers(own)
-    floats, behind = _Floats(other), _takers(other)
+    takers = takers_of(own)
+    floats, behind = _Floats(other), takers_of(other)
     for call in own.operators:
         if call.name not in integers or not call.op_type.startswith(INTEGER_TYPES):
             continue
@@ -104,7 +104,7 @@ class _Floats:
         return tuple(reversed(found)) if name == begin else None
 
 
-def _takers(graph: OperatorGraph) -> Mapping[str, list[tuple[str, int]]]:
+def takers_of(graph: OperatorGraph) -> Mapping[str, list[tuple[str, int]]]:
     """Return by node those that take its first output, and at which of their inputs."""
     found: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for call in graph.operators:

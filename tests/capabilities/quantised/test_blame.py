@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,9 @@ import pytest
 from pytest_msdump.capabilities.quantised.blame import Ordered
 from pytest_msdump.capabilities.quantised.figures import Grid, error, figures_of, fitted_grid, grid_of, limits_of
 from pytest_msdump.cli import main
+from pytest_msdump.core.model.record import Local
+from pytest_msdump.core.report.json_report import report_from
+from pytest_msdump.core.report.summary import summary_lines
 
 DATA = Path(__file__).parents[2] / "data/quantised"
 EXACT = np.random.default_rng(5).normal(size=4000)
@@ -122,3 +126,22 @@ def test_types_say_which_codes_there_are() -> None:
 def test_rows_that_another_program_wrote_are_refused(rows: object) -> None:
     with pytest.raises(TypeError):
         Ordered(rows)  # type: ignore[arg-type]
+
+
+def test_a_replay_counts_apart_what_rounding_explains(tmp_path: Path) -> None:
+    report = report_from(compared(tmp_path, "too_small"))
+    failing = Local("fail", "score", 100.0, 16.0)
+    replayed = replace(report, records=tuple(replace(one, local=failing) for one in report.records))
+    printed = " ".join("\n".join(summary_lines(replayed, width=200, files=[])).split())
+    assert "replay: 1 wrong by themselves, 0 right, 0 not replayable" in printed
+    assert "wrong by themselves: /1/Relu_output_0_DequantizeLinear" in printed
+    assert "4 more differ, as roles explain: /0/Gemm, /2/Gemm" in printed
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e300])
+@pytest.mark.parametrize("exact", [EXACT * 1e-300, EXACT * 1e90, np.zeros(9), np.ones(9)])
+def test_numbers_of_any_size_have_figures(scale: float, exact: np.ndarray) -> None:
+    grid = Grid(scale, 3.0, -128, 127)
+    with np.errstate(all="ignore"):
+        found = figures_of(exact, grid.rounded(exact), exact, grid, np.arange(exact.size) % 3.0)
+    assert found.levels is None or 1 <= found.levels <= 255
