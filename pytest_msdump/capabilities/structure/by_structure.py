@@ -83,9 +83,12 @@ class _Meeting:
 
     def _layers(self, side: Side, run: ScopeRun) -> tuple[list[Layer], bool]:
         """Return what leaves each module of a run, and whether it is known in which order they ran."""
-        names = without_rounding({path: dotted(path) for path in dict.fromkeys((*run.modules, *run.members))})
+        written = {path: dotted(path) for path in dict.fromkeys((*run.modules, *run.members))}
+        names = without_rounding(written)
         paths = [*names]
-        if is_of_nodes([*names.values()]):
+        # Beside what was dequantised there are weights.
+        dequantised = [name for path, name in names.items() if name != written[path]]
+        if is_of_nodes(dequantised or [*names.values()]):
             left = modules_of_nodes({names[path]: self._time(side, run, path) for path in paths})
             names = {path: left[name] for path, name in names.items() if name in left}
             paths = [*names]
