@@ -54,6 +54,7 @@ _LAYERS_OF_INTEGERS = ("QLinearConv", "QGemm", "QLinearMatMul", "QLinearAdd")
 _COARSE = 0.025
 _ONE_REASON = 0.15
 _SATURATED = 0.03
+_CHANGED = ("unlike", "factor", "shifted")
 _FACTOR = 0.03
 
 
@@ -181,7 +182,9 @@ class _Search:
         if exact is None or grid is None:
             return None
         # Of whole numbers that a layer gives out it is seen what their grid makes of the floats.
-        return figures_of(exact, np.clip(grid.rounded(exact), low, high), exact, grid, channels, needed)
+        figures = figures_of(exact, np.clip(grid.rounded(exact), low, high), exact, grid, channels, needed)
+        # Nothing changed on the way through: it can be the range alone, or the steps.
+        return figures if figures.why not in _CHANGED else figures._replace(why="rounded", is_wrong=False)
 
     def _cut(self, one: Quantised) -> tuple[float, float]:
         """Return the range that activations leave which follow in the run itself; a grid need not hold more."""
