@@ -17,4 +17,4 @@ gradients_clipped | the gradients of all {n} weights are {factor:.6g} times the 
 )
 
 # Diagnoses of all failures together: what the one cause is.
-TOGETHER = ("loss_scaled", "gradients_clipped")
+TOGETHER = ("loss_scaled", "gradients_clipped", "quantised")

@@ -6,6 +6,7 @@ import ctypes
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,6 +46,9 @@ _FOREIGN_OUTPUT = re.compile(r"tensor\((bfloat16|float[48].*|u?int[24])\)")
 # Operators whose constants say what to compute: another exponent of a negative number has no result, another scale
 # another shape.
 _TAKE_SETTINGS = frozenset({"Pow", "Range", "Resize", "RoiAlign", "Upsample"})
+# Where operators of whole numbers are given the scale of what they give out, and its zero point behind it.
+_GRIDS = {"QuantizeLinear": 1, "QLinearConv": 6, "QLinearMatMul": 6, "QLinearAdd": 6, "QLinearMul": 6, "QGemm": 7,
+          "QLinearConcat": 0}  # fmt: skip
 # What PyTorch's exporter writes beside each node: the modules around it, then the operation.
 _SCOPES = "pkg.torch.onnx.name_scopes"
 _QUOTED = re.compile("'([^']*)'")
@@ -189,8 +193,9 @@ class OnnxRecording(RunRecording):
 
         providers = self.session.get_providers()
         self.writer.describe(framework="onnxruntime", version=onnxruntime.__version__, device=", ".join(providers))
+        grids = self.model.grids()
         for call in graph_of(self.model.nodes):
-            self.writer.add_call(call)
+            self.writer.add_call(replace(call, attributes=grids.get(call.name, "")))
         makers = makers_of(self.model.nodes)
         made = ((one.name, makers.get(one.name, Edge("", 0))) for one in self.model.proto.graph.output)
         self.writer.describe(outputs=tuple(ModelOutput(name, edge.producer, edge.slot) for name, edge in made))
@@ -251,6 +256,20 @@ class Model(NamedTuple):
 
         for initializer in self.proto.graph.initializer:
             yield initializer.name, numpy_helper.to_array(initializer, base_dir=str(self.folder or ""))
+
+    def grids(self) -> Mapping[str, str]:
+        """Return scale and zero point of the whole numbers that nodes give out, where a tensor has one of each."""
+        from onnx import numpy_helper
+
+        known = {one.name: one for one in self.proto.graph.initializer if math.prod(one.dims) == 1}
+        found = {}
+        for node in self.nodes:
+            at = _GRIDS.get(node.op_type, 3 if node.op_type.startswith("QLinear") else None)
+            names = node.inputs[at : at + 2] if at is not None else ()
+            if len(names) == 2 and all(name in known for name in names):
+                values = (numpy_helper.to_array(known[name]).item() for name in names)
+                found[node.name] = "scale: {!r}, zero_point: {!r}".format(*map(float, values))
+        return found
 
 
 def load_model(model: Any) -> Model:

@@ -19,7 +19,7 @@ from pytest_msdump.capabilities.structure.candidates import Candidates
 from pytest_msdump.capabilities.structure.evidence import Layer
 from pytest_msdump.capabilities.structure.joined import joined_pairs
 from pytest_msdump.capabilities.structure.meeting import Meeting, meetings
-from pytest_msdump.capabilities.structure.nodes import is_of_nodes, modules_of_nodes
+from pytest_msdump.capabilities.structure.nodes import is_of_nodes, modules_of_nodes, without_rounding
 from pytest_msdump.capabilities.structure.scopes import Path, ScopeRun, dotted
 from pytest_msdump.capabilities.structure.words import read_names, shown
 from pytest_msdump.core.matching.coordinates import Place, compatible
@@ -83,9 +83,12 @@ class _Meeting:
 
     def _layers(self, side: Side, run: ScopeRun) -> tuple[list[Layer], bool]:
         """Return what leaves each module of a run, and whether it is known in which order they ran."""
-        paths = list(dict.fromkeys((*run.modules, *run.members)))
-        names = {path: dotted(path) for path in paths}
-        if is_of_nodes([*names.values()]):
+        written = {path: dotted(path) for path in dict.fromkeys((*run.modules, *run.members))}
+        names = without_rounding(written)
+        paths = [*names]
+        # Beside what was dequantised there are weights.
+        dequantised = [name for path, name in names.items() if name != written[path]]
+        if is_of_nodes(dequantised or [*names.values()]):
             left = modules_of_nodes({names[path]: self._time(side, run, path) for path in paths})
             names = {path: left[name] for path, name in names.items() if name in left}
             paths = [*names]

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
+from typing import TypeVar
 
 # Paths of files have `_` in place of slashes.
 _NODE = re.compile(
     r"(?P<counter>[0-9]{2,9}_+)?[/_]?(?P<path>.*?)[/_]?"
-    r"(?P<type>[A-Z][A-Za-z]*)(?:_[0-9]{1,4})?_output_[0-9]{1,4}(?:_output)?$",
+    r"(?P<type>[A-Z][A-Za-z]*)(?:_[0-9]{1,4})?_output_[0-9]{1,4}(?:_output)?(?:_(?:float|u?int)[0-9]+_(?P<place>[0-9]{1,9}))?$",
     re.DOTALL,
 )
 _REPEATED = re.compile(r"(?<![A-Za-z0-9])([A-Za-z][A-Za-z0-9]*(?:[._][0-9]{1,4})*)[/_](?=\1[._])")
@@ -25,12 +26,43 @@ _WITH_BIAS = {"MatMul", "Add"}
 # Types of nodes that no module ends with.
 # The exporter folds the norm behind a convolution into it, so that the convolution's output is the norm's.
 _FOLDED, _FOLDED_INTO = "BatchNormalization", frozenset({"Conv", "ConvTranspose"})
+# What ONNX Runtime's quantiser puts behind the name of a tensor, and counters around names.
+_ROUNDED = re.compile(
+    r"(?P<counter>[0-9]{2,9}_+)?(?P<tensor>.+)_(?P<way>Q|Deq)uantizeLinear(?:_Output)?(?:_output)?"
+    r"(?P<behind>_(?:float|u?int)[0-9]+_[0-9]{1,9})?"
+)
+_COUNTER = re.compile(r"^[0-9]{2,9}_+(?=.)|_(?:float|u?int)[0-9]+_[0-9]{1,9}$")
 _NO_MODULE = frozenset({"Constant", "ConstantOfShape", "Shape", "Identity"})
+
+Name = TypeVar("Name")
 
 
 def is_of_nodes(names: Sequence[str]) -> bool:
     """Whether most of one side's names are those of nodes."""
     return sum(_NODE.match(name) is not None for name in names) * 2 > len(names)
+
+
+def without_rounding(names: Mapping[Name, str]) -> dict[Name, str]:
+    """Return the names of tensors, those of dequantised ones as the tensors are called that these stand for.
+
+    Whole numbers, what goes into them, and weights in 8 bits are left out.
+
+    >>> names = ("a_output_0", "a_output_0_QuantizeLinear_Output", "a_output_0_DequantizeLinear_Output", "b")
+    >>> without_rounding(dict(enumerate(names)))
+    {2: 'a_output_0', 3: 'b'}
+    """
+    marks = {one: match for one, name in names.items() if (match := _ROUNDED.fullmatch(name)) is not None}
+    if not marks:
+        return {**names}
+    rounded = {match["tensor"] for match in marks.values() if match["way"] == "Q"}
+    found: dict[Name, str] = {}
+    for one, name in names.items():
+        match = marks.get(one)
+        if match is not None and match["way"] == "Deq" and match["tensor"] in rounded:
+            found[one] = f"{match['counter'] or ''}{match['tensor']}{match['behind'] or ''}"
+        elif match is None and _COUNTER.sub("", name) not in rounded:
+            found[one] = name
+    return found
 
 
 def modules_of_nodes(times: Mapping[str, int | None]) -> dict[str, str]:

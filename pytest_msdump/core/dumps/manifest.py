@@ -245,6 +245,7 @@ _CALL = table(
         "inside": _OTHER_NAME,
         "scope": _OTHER_NAME,
         "returns_inner": optional(or_else(_TRUE, False), False),
+        "attributes": optional(or_else(text(longest=_MAX_NAME), ""), ""),
         "inputs": list_of(nullable(Form(_read_edge)), most=_MAX_INPUTS),
     },
 )
@@ -272,7 +273,7 @@ def _written_graph(graph: Mapping[int, Sequence[Operator]]) -> list[dict[str, An
                 for edge in call.inputs
             ]
             known = {"type": call.op_type, "occurrence": call.occurrence, "iteration": iteration, "inside": call.inside}
-            known |= {"scope": call.scope, "returns_inner": call.returns_inner}
+            known |= {"scope": call.scope, "returns_inner": call.returns_inner, "attributes": call.attributes}
             entries.append({"name": call.name, **{key: one for key, one in known.items() if one}, "inputs": inputs})
     return entries
 

@@ -10,8 +10,8 @@ from difflib import SequenceMatcher, get_close_matches
 from functools import cached_property
 from types import MappingProxyType
 
+from pytest_msdump.core import ports
 from pytest_msdump.core.matching.coordinates import Place, compatible
-from pytest_msdump.core.matching.dequantised import WITHHELD
 from pytest_msdump.core.matching.not_dumped import NOT_DUMPED, Absence
 from pytest_msdump.core.matching.pairing_state import PairingRequest, PairingState
 from pytest_msdump.core.matching.selection import Lost, parse_address
@@ -195,7 +195,8 @@ class Explainer:
         if partner := self._partner_of.get((other.name, ref)):
             return Message("paired_with_other", {**said, "partner": partner[0], "how": partner[1]})
         if withheld := self._state.withheld.get((other.name, ref)):
-            code = "of_side" if withheld.code in WITHHELD else "kept_for_entry"
+            is_kept_apart = any(withheld.code in codes for codes in ports.values("WITHHELD").values())
+            code = "of_side" if is_kept_apart else "kept_for_entry"
             return Message(code, {**said, "why": withheld})
         return Message("name_is_ambiguous", said)
 

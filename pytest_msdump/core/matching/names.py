@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from pytest_msdump.core.matching.dequantised import pair_dequantised
+from pytest_msdump.core import ports
 from pytest_msdump.core.matching.explain import listed, typed_name
 from pytest_msdump.core.matching.pairing_state import (
     FoundPair,
@@ -24,7 +24,8 @@ _MOST_DOUBTFUL = 10
 
 def pair_by_name(state: PairingState, request: PairingRequest) -> None:
     """Pair operators of one true name, or of one name as the files have it where a true one is unknown."""
-    pair_dequantised(state, request)
+    for pair_by_meaning in ports.bound("named"):
+        pair_by_meaning(state, request)
     right = state.right
 
     def namesakes(op: SideOperator) -> Sequence[int]:

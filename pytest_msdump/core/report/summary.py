@@ -245,14 +245,17 @@ def _replay_lines(report: Report, *, width: int, unfolded: bool, say: Phrases) -
     known = [(record.local, record) for record in report.records if record.local is not None]
     if not known:
         return []
-    wrong = [terminal_text(record.left.key.op.label) for local, record in known if local.outcome == "fail"]
+    failing = [record for local, record in known if local.outcome == "fail"]
+    # What is rounded on purpose differs from floats; a capability that knows it takes the cause back.
+    explained = [terminal_text(one.left.key.op.label) for one in failing if one.role in ("accumulated", "inherited")]
+    wrong = [terminal_text(one.left.key.op.label) for one in failing if one.role not in ("accumulated", "inherited")]
     damaged: defaultdict[Message, list[str]] = defaultdict(list)
     rest: defaultdict[Message, list[str]] = defaultdict(list)
     for local, record in known:
         if local.why is not None:
             (damaged if local.outcome == "error" else rest)[local.why].append(record.left.key.op.label)
     counted = {"wrong": len(wrong), "rest": sum(map(len, (*rest.values(), *damaged.values())))}
-    right = len(known) - sum(counted.values())
+    right = len(known) - sum(counted.values()) - len(explained)
     lines = hanging(say("replayed", right=right, **counted), width)
 
     def named(names: Sequence[str]) -> str:
@@ -260,6 +263,8 @@ def _replay_lines(report: Report, *, width: int, unfolded: bool, say: Phrases) -
 
     if wrong:
         lines += hanging(say("replay_wrong", names=named(wrong)), width, indent=2)
+    if explained:
+        lines += hanging(say("replay_explained", n=len(explained), names=named(explained)), width, indent=2)
     for code, reasons in (("replay_damaged", damaged), ("replay_rest", rest)):
         by_number = sorted(reasons.items(), key=lambda row: -len(row[1]))
         # What is damaged fails, so each reason is told.

@@ -120,6 +120,7 @@ why_local | wrong by itself, as a replay shows | 重放表明其自身有误
 why_local_inherited | right by itself: of the left's own inputs the reference makes the same | 自身正确：以左侧自己的输入，参考模型得到相同结果
 why_local_accumulated | right by itself, and so is all that was replayed before it: what rounding leaves has grown to this | 自身正确，此前重放的算子也均正确：由舍入误差逐步增大而来
 replayed | replay: {wrong} wrong by themselves, {right} right, {rest} not replayable | 重放：{wrong} 个自身有误，{right} 个自身正确，{rest} 个无法重放
+replay_explained | {n} more differ, as roles explain: {names} | 另有 {n} 个存在差异，由角色说明：{names}
 replay_wrong | wrong by themselves: {names} | 自身有误：{names}
 replay_rest | {n} tensor not replayable, because {reason}: {names} | {n} tensors not replayable, because {reason}: {names} | {n} 个张量无法重放：{reason}：{names}
 replay_damaged | {n} tensor damaged: {names}: {reason} | {n} tensors damaged: {names}: {reason} | {n} 个张量已损坏：{names}：{reason}

@@ -298,7 +298,6 @@ cut_over_ranks_entries | cut over ranks ({axes}), and the other side is not; in 
 statistics_of_part | only statistics were saved, and those of a whole tensor say nothing of a part of it; save the tensors, or pair the whole ones | 仅保存了统计量，而整个张量的统计量不能说明其中一部分；请保存张量，或将完整张量配对
 # how two tensors were paired
 same_name | same name | 名称相同
-dequantised | {tensor}, dequantised | {tensor}，经反量化
 same_name_as | same name as {name} | 与 {name} 同名
 same_scope | same module {scope} | 同一模块 {scope}
 same_graph | same place in the graph | 在图中位置相同

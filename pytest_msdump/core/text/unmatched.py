@@ -24,9 +24,6 @@ quant_output | output of a quantisation: comparable only after dequantisation | 
 quantised | between quantisation and dequantisation: comparable only after dequantisation | 位于量化与反量化之间：反量化之后才可比对
 quantised_input | fed by a quantised output: comparable only after dequantisation | 来自量化的输出：反量化之后才可比对
 dequant_input | input of a dequantisation: its numbers are comparable only after they are dequantised | 反量化的输入：反量化之后才可比对
-dequantised_weight | a weight that is kept in 8 bits | 以 8 位保存的权重
-before_quantising | it is quantised next, and compared once it is dequantised | 随后被量化，反量化之后才比对
-before_rounding | the same value rounded to 8 bits: it is compared before that | 同一数值舍入到 8 位：在舍入之前比对
 data | Data operators are not executed, so they are not dumped | Data 算子不执行，因此不落盘
 const | constants are not executed, so they are not dumped | 常量不执行，因此不落盘
 no_result | operators of this type write no result, so they are not dumped | 此类算子没有输出结果，因此不落盘

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from two_dumps import planned
 
-from pytest_msdump.capabilities.structure.nodes import is_of_nodes, modules_of_nodes
+from pytest_msdump.capabilities.structure.nodes import is_of_nodes, modules_of_nodes, without_rounding
 
 BLOCK = ["/h.0/ln/LayerNormalization_output_0", "/h.0/fc/MatMul_output_0", "/h.0/fc/Add_output_0", "/h.0/Add_output_0"]
 
@@ -57,3 +57,13 @@ def test_a_folder_of_nodes_meets_a_folder_of_hooks(has_norm: bool, tmp_path: Pat
     pairs = {pair.left.key.op.name: pair.right.key.op.name for pair in planned(tmp_path).pairing.pairs}
     expected = {"_relu_Relu_output_0": "relu", "_fc_Add_output_0": "fc"}
     assert pairs == expected | ({"_conv1_Conv_output_0": "bn1"} if has_norm else {})
+
+
+@pytest.mark.parametrize("saved", ["{}", "012__{}", "{}_float32_12"])
+def test_what_was_dequantised_leaves_the_module_of_what_it_stands_for(saved: str) -> None:
+    tensor = "/h/act/Relu_output_0"
+    ends = ("", "_QuantizeLinear_Output", "_DequantizeLinear_Output")
+    names = [saved.format(f"{tensor}{end}") for end in ends] + ["weight_DequantizeLinear_Output"]
+    found = without_rounding(dict(enumerate(names)))
+    assert found == {2: names[0]}
+    assert list(modules_of_nodes(dict.fromkeys(found.values())).values()) == ["h/act"]

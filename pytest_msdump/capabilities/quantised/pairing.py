@@ -1,7 +1,7 @@
-"""Models of ONNX in 8 bits: which float tensor a dequantised one stands for, by the names that ONNX Runtime gives.
+"""Models of ONNX in 8 bits: which float tensor a dequantised one stands for, by recorded graphs or by names.
 
-`X` goes into `X_QuantizeLinear`, whose whole numbers go into `X_DequantizeLinear`; an activation behind `X` may have
-been folded into that pair. So what is compared with the float model's `X` is what is dequantised.
+ONNX Runtime has `X` go into `X_QuantizeLinear`, whose whole numbers go into `X_DequantizeLinear`; an activation behind
+`X` may have been folded into that pair. So what is compared with the float model's `X` is what is dequantised.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from pytest_msdump.capabilities.quantised.graph import DEQUANTISING, INTEGER_TYPES, integer_nodes, quantised_tensors
 from pytest_msdump.core.matching.coordinates import compatible
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
 from pytest_msdump.core.matching.sides import Side
@@ -21,22 +22,17 @@ _MARK = "uantizeLinear"
 # Nodes have `_DequantizeLinear` behind the tensor's name, and `_Output` behind that is what they put out.
 _NAME = re.compile(r"(?P<tensor>.+)_(?:(?P<float>DequantizeLinear)|QuantizeLinear)(?:_Output)?(?:_output)?")
 _COUNTERS = re.compile(r"^[0-9]{2,9}_+(?=.)|_(?:float|u?int)[0-9]+_[0-9]+$")
-_INTEGER_TYPES = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinear", "ConvInteger", "MatMulInteger")
-# Their output is not of the type of what they are given.
-_CHANGING = frozenset({"DequantizeLinear", "Cast", "Shape", "Size"})
 # PyTorch's older exports give a node's first output this name, its newer ones a node this one.
 _OUTPUT, _NODE = "_output_0", "node_"
 # How some end the name of every file.
 _SAVED = "_output"
-# Why a tensor is kept from other ways of pairing.
-WITHHELD = ("quant_output", "dequantised_weight", "before_rounding", "before_quantising")
 
 
 def pair_dequantised(state: PairingState, request: PairingRequest) -> None:
     """Pair what was dequantised with the float tensor that it stands for, and keep whole numbers from other ways."""
     sides = (state.left, state.right)
     for op in (*state.left.ops, *state.right.ops):
-        if _MARK in op.key.name:
+        if _MARK in op.key.name or _MARK in (op.key.op_type or ""):
             break
     else:
         return
@@ -48,31 +44,43 @@ def pair_dequantised(state: PairingState, request: PairingRequest) -> None:
     own = integers[0] or integers[1]
     for number in own:
         _withhold(state, side, number, "quant_output")
-    graphs = [graph for _, graph in request.dumps[0 if side is state.left else 1].graphs]
+    dumps = request.dumps if side is state.left else request.dumps[::-1]
+    graphs, others = ([graph for _, graph in dump.graphs] for dump in dumps)
+    known = {
+        name: one
+        for one in (quantised_tensors(graphs[0], others[0]) if graphs and others else ())
+        for name in one.dequantised
+        if one.stands_for is not None
+    }
     weights = {call.name for graph in graphs for call in graph.operators if not any(call.inputs)}
     by_name = [_by_name(one) for one in (side, other)]
     quantised = {match["tensor"] for name in by_name[0] if (match := _NAME.fullmatch(name)) and not match["float"]}
     for name, numbers in by_name[0].items():
         match = _NAME.fullmatch(name)
-        if match is None or match["float"] is None:
-            continue
-        tensor = match["tensor"]
+        tensor = match["tensor"] if match is not None and match["float"] else None
         for number in numbers:
-            if side.ops[number].key.label in weights if graphs else tensor not in quantised:
+            label = side.ops[number].key.label
+            is_known = label in known or (bool(graphs) and side.ops[number].key.op_type == DEQUANTISING)
+            if tensor is None and not is_known:
+                continue
+            if label in weights if graphs else tensor not in quantised:
                 _withhold(state, side, number, "dequantised_weight")
                 continue
-            for one in by_name[0].get(tensor, ()):
+            for one in by_name[0].get(tensor or "", ()):
                 if one not in own:
                     _withhold(state, side, one, "before_quantising")
-            found = next((name for name in _names_of(tensor) if name in by_name[1]), None)
+            found = next((name for name in _names_of(tensor or "") if name in by_name[1]), None)
+            if label in known:
+                found = mangle(known[label].stands_for or "")
             partners = [one for one in by_name[1].get(found or "", ())
                         if compatible(side.ops[number].common, other.ops[one].common)]  # fmt: skip
             if found != tensor and found in by_name[0]:
                 # The same node is there, and what it puts out is not rounded.
                 _withhold(state, side, number, "before_rounding")
             elif len(partners) == 1:
-                label = _NAME.fullmatch(_COUNTERS.sub("", side.ops[number].key.label))
-                _pair(state, request, (side, number), (other, partners[0]), label["tensor"] if label else tensor)
+                spelled = _NAME.fullmatch(_COUNTERS.sub("", label))
+                stands_for = known[label].stands_for if label in known else spelled["tensor"] if spelled else tensor
+                _pair(state, request, (side, number), (other, partners[0]), stands_for or "")
 
 
 def _by_name(side: Side) -> Mapping[str, Sequence[int]]:
@@ -90,15 +98,10 @@ def _names_of(tensor: str) -> Iterator[str]:
 
 def _integers(side: Side, dump: Dump) -> Iterator[int]:
     """Yield the operators that put out whole numbers which stand for others: quantised, and what passes such on."""
-    names: set[str] = set()
-    for _, graph in dump.graphs:
-        for call in graph.operators:
-            is_fed = any(edge is not None and edge.producer in names and not edge.slot for edge in call.inputs)
-            if call.op_type.startswith(_INTEGER_TYPES) or (is_fed and call.op_type not in _CHANGING):
-                names.add(call.name)
+    names = {name for _, graph in dump.graphs for name in integer_nodes(graph)}
     for number, op in enumerate(side.ops):
         match = _NAME.fullmatch(_COUNTERS.sub("", mangle(op.key.label)))
-        if op.key.label in names or (op.key.op_type or "").startswith(_INTEGER_TYPES) or (match and not match["float"]):
+        if op.key.label in names or (op.key.op_type or "").startswith(INTEGER_TYPES) or (match and not match["float"]):
             yield number
 
 

@@ -96,6 +96,37 @@ def test_of_a_convolution_of_whole_numbers_what_is_dequantised_pairs() -> None:
     assert not pair_dumps(_chain(*nodes[:1], ("c", "QLinearConv")), _chain(("b", "Relu"), ("c", "Conv"))).pairs
 
 
+def _graph(*nodes: tuple[str, str, str | None]) -> Dump:
+    """Nodes with what each is fed by."""
+    operators = [Operator(name, kind, at, (Edge(fed, 0),) if fed else ()) for at, (name, kind, fed) in enumerate(nodes)]
+    made = dump(*(tensor(name, op_type=kind) for name, kind, _ in nodes))
+    return replace(made, graphs=((Coordinates(), OperatorGraph(tuple(operators), is_recorded=True)),))
+
+
+ROUNDED = (("q", "QuantizeLinear", "c"), ("d", "DequantizeLinear", "q"), ("p", "MaxPool", "d"))
+
+
+@pytest.mark.parametrize(
+    ("exact", "partner"),
+    [
+        ((("c", "Conv", None), ("r", "Relu", "c"), ("p", "MaxPool", "r")), "r"),
+        ((("c", "Conv", None), ("r", "Relu", "c"), ("s", "Clip", "r"), ("p", "MaxPool", "s")), "s"),
+        # What feeds the layer behind comes from elsewhere, or the layer behind is not the same.
+        ((("c", "Conv", None), ("b", "Conv", None), ("r", "Relu", "b"), ("p", "MaxPool", "r")), None),
+        ((("c", "Conv", None), ("r", "Relu", "c"), ("o", "MaxPool", "r")), None),
+    ],
+)
+def test_edges_say_what_was_dequantised_whatever_the_quantiser_calls_it(exact: tuple, partner: str | None) -> None:
+    for pairing, side in _both_ways(_graph(("c", "Conv", None), *ROUNDED), _graph(*exact)):
+        assert _names(pairing, side).get("d") == partner
+
+
+def test_edges_do_not_pair_what_is_rounded_a_second_time() -> None:
+    pairing = pair_dumps(_graph(("c", "Conv", None), *ROUNDED), _graph(("c", "Conv", None), ("p", "MaxPool", "c")))
+    assert _names(pairing, "left") == {"c": "c", "p": "p"}
+    assert reasons(pairing)["d:output:0"].startswith("the same value rounded")
+
+
 def test_two_models_in_8_bits_pair_by_their_names() -> None:
     pairing = pair_dumps(_chain(*INT8_NODES), _chain(*INT8_NODES))
     assert len(pairing.pairs) == len(INT8_NODES)
