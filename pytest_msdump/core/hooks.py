@@ -22,11 +22,6 @@ REPORTS = {
         "file": "results.json",
         "begins": '{\n"schema_version": ',
     },
-    "md": {
-        "class": "pytest_msdump.core.report.markdown:MarkdownReport",
-        "file": "summary.md",
-        "begins": "## msdump: ",
-    },
 }
 
 COMMANDS = {
@@ -38,14 +33,4 @@ COMMANDS = {
         "check",
     ),
     "report": ("pytest_msdump.cli.report", "write the page, or another report, from a saved result", "rename"),
-}
-
-COMPARE_OPTIONS = {
-    "user_code": {
-        "flags": ("-custom", "--user-code"),
-        "group": "running",
-        "metavar": "DIR",
-        "help": "run your own code: DIR/format_convert/convert_X_to_Y.py and DIR/algorithm/alg_NAME.py",
-        "after": "table_csv",
-    },
 }

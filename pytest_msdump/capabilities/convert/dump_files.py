@@ -13,6 +13,8 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_msdump.capabilities.ascend.dump_proto import DATA_TYPES, DUMP_DATA, OP_INPUT, OP_OUTPUT, SHAPE
+from pytest_msdump.capabilities.ascend.dump_proto import MEMORY_FORMATS as HEADER_FORMATS
 from pytest_msdump.capabilities.convert.formats import Relabelled, bring
 from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.dtypes import canonical
@@ -29,8 +31,6 @@ from pytest_msdump.core.errors import (
     UnknownNameError,
     nearest,
 )
-from pytest_msdump.core.facts.dump_proto import DATA_TYPES, DUMP_DATA, OP_INPUT, OP_OUTPUT, SHAPE
-from pytest_msdump.core.facts.dump_proto import MEMORY_FORMATS as HEADER_FORMATS
 from pytest_msdump.core.facts.memory_formats import MEMORY_FORMATS, may_be_padded
 from pytest_msdump.core.layouts.blocks import format_name
 from pytest_msdump.core.layouts.converters import Converters
