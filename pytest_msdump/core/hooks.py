@@ -7,11 +7,11 @@ READERS = {
     "npy-folder": ("pytest_msdump.core.dumps.npy_folder:NpyFolderReader", 0, ()),
 }
 
-# Ways of pairing, in this order: what one pairs or withholds is not offered to a later one.
+# Ways of pairing, in this order: what one pairs or withholds is not offered to a later one. That of a capability may
+# name the one `after` which it comes: {"pairs": "module:name", "after": "file"}.
 WAYS = {
     "map": "pytest_msdump.core.matching.mapped:pair_by_map",
     "file": "pytest_msdump.core.matching.pairer:pair_two_files",
-    "fusion": "pytest_msdump.core.matching.fused:pair_by_rules",
     "name": "pytest_msdump.core.matching.names:pair_by_name",
     "mangled": "pytest_msdump.core.matching.names:pair_by_mangled_name",
 }
