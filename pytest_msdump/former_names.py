@@ -45,6 +45,7 @@ JOINED = {
     "core.dumps.array_writer": "capabilities.arrays.writer",
     "core.dtypes.encode": "capabilities.arrays.encode",
     "core.compare.run_origins": "capabilities.run_origins.digests",
+    "core.facts.checks": "capabilities.inspect.check_facts",
     "core.metrics.custom": "capabilities.user_code.algorithms",
     "core.metrics.spread": "capabilities.html.spread",
     "core.report.markdown": "capabilities.ci.markdown",
