@@ -24,23 +24,6 @@ from pytest_msdump.core.report.record_json import CHECK, LEFT, RECORD_KEYS, RIGH
 
 Entry = dict[str, Any]
 
-_DEFAULTS: Mapping[str, Any] = {
-    **dict.fromkeys(COORDINATES),
-    "iteration": 0,
-    "occurrence": 0,
-    "transform": {},
-    "undefined": {},
-    "not_applicable": {},
-    "where": {},
-    "vendor": {},
-    "nonfinite": {},
-    "worst": [],
-    "would_pass": {},
-    "findings": [],
-    "nan": "match",
-    "known_drift": None,
-    "notes": [],
-}
 _SHARED = ("rtol", "atol", "not_applicable", "reasons", "judged_as", "known_drift")
 # Ways of pairing that say the same of all their pairs.
 _SAYS_THE_SAME = ("name", "mangled")
@@ -59,17 +42,22 @@ _WRITTEN = object()
 _VENDOR = ("accumulated_relative_error", "max_relative_error", "mean_relative_error")
 
 
-# What is default, by attribute: it is not even written.
+# What is default, by attribute: it is not even written; and as the file has it.
 _LEFT_OUT: Mapping[str, Any] = {
     **dict.fromkeys(COORDINATES),
     "iteration": 0,
     "occurrence": 0,
-    "transform": Transform(),
     **{key: {} for key in ("undefined", "not_applicable", "where", "would_pass")},
-    "nonfinite": Nonfinite()._asdict(),
     **dict.fromkeys(("worst", "findings", "notes"), ()),
+    "transform": Transform(),
+    "nonfinite": Nonfinite()._asdict(),
     "nan": "match",
     "known_drift": None,
+}
+_DEFAULTS: Mapping[str, Any] = {
+    **{key: RECORD_KEYS[key].write(value) for key, value in _LEFT_OUT.items()},
+    "vendor": {},
+    "nonfinite": {},
 }
 _OF_LEFT, _OF_RIGHT = tuple(LEFT.keys), tuple(RIGHT.keys)
 _of_left, _of_right = attrgetter(*_OF_LEFT), attrgetter(*_OF_RIGHT)
