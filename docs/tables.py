@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump import cli
+from pytest_msdump.capabilities.causes.text import SENTENCES as CAUSES
 from pytest_msdump.capabilities.diagnosis.text import DIAGNOSES
+from pytest_msdump.capabilities.shards.text import SENTENCES as OF_SHARDS
+from pytest_msdump.capabilities.statistics.text import SENTENCES as OF_STATISTICS
 from pytest_msdump.cli import compare
 from pytest_msdump.cli.output import add_language
 from pytest_msdump.core import errors
@@ -26,12 +29,13 @@ from pytest_msdump.core.forms import Form
 from pytest_msdump.core.report.json_report import FORM
 from pytest_msdump.core.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, Option
 from pytest_msdump.core.suite import read_toml
-from pytest_msdump.core.text.findings import CAUSES, FINDINGS
+from pytest_msdump.core.text.findings import FINDINGS
 from pytest_msdump.core.text.phrases import catalogue
 from pytest_msdump.core.text.unmatched import UNMATCHED
 from pytest_msdump.plugin.hooks import MARKERS
 
 EN, ZH = catalogue("en"), catalogue("zh")
+_FINDINGS = [*FINDINGS[0], *OF_STATISTICS[0], *OF_SHARDS[0]]
 
 __all__ = ["expand", "meaning_of", "meanings", "result_keys"]
 
@@ -296,10 +300,10 @@ TABLES: Mapping[str, Callable[[], str]] = {
 # By name, those in the language of the page.
 TRANSLATED: Mapping[str, Callable[[str], str]] = {
     "errors": _errors,
-    "findings": partial(_sentences, FINDINGS[0]),
+    "findings": partial(_sentences, _FINDINGS),
     "causes": partial(_sentences, CAUSES[0]),
     "reasons": partial(_sentences, UNMATCHED[0]),
     "sentences": partial(
-        _sentences, [code for code in EN if not any(code in rows for rows, _ in (FINDINGS, CAUSES, UNMATCHED))]
+        _sentences, [code for code in EN if not any(code in rows for rows in (_FINDINGS, CAUSES[0], UNMATCHED[0]))]
     ),
 }

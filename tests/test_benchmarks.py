@@ -47,6 +47,16 @@ def test_the_benchmark_beside_an_old_version_measures_both_trees() -> None:
 
 
 @pytest.mark.e2e
+def test_the_lean_benchmark_measures_each_row_beside_its_peer() -> None:
+    words = [sys.executable, BENCHMARK.with_name("lean.py"), "--old", sys.executable, "--small", "--runs", "1"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    rows = re.findall(r"^(.{54}) +([\d.]+) +([\d.]+) +([\d.]+)$", ran.stdout, re.MULTILINE)
+    assert [title.split()[0] for title, *_ in rows] == ["two", "4,000", "2"]
+    assert all(float(ratio) > 0 for *_, ratio in rows)
+
+
+@pytest.mark.e2e
 def test_the_network_benchmark_compares_every_operator_that_was_dumped(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, BENCHMARK.with_name("ascend_network.py"), "--operators", "20", "--dir", tmp_path],

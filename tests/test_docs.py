@@ -27,8 +27,8 @@ from docs_pages import (
     run,
 )
 
+from pytest_msdump.capabilities.inspect.check_facts import CHECKS
 from pytest_msdump.core import errors
-from pytest_msdump.core.facts.checks import CHECKS
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS
 from pytest_msdump.core.suite import load_suite, read_toml

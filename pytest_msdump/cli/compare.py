@@ -11,7 +11,7 @@ from typing import Any
 from pytest_msdump.cli.gate import gate, nine_columns_writer
 from pytest_msdump.cli.output import add_quiet, argument_groups, phrases
 from pytest_msdump.core.compare.planning import Plan, plan
-from pytest_msdump.core.compare.user_code import NO_EXTRAS, load_extras
+from pytest_msdump.core.compare.user_code import NO_EXTRAS
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.ports import offered, rows
@@ -46,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         groups[option.group].add_argument(*option.cli_flags, **argparse_kwargs(option))
     add_quiet(groups["output"])
     # Without the capability that has it, an option is not given.
-    parser.set_defaults(**dict.fromkeys((*_DETAIL_FLAGS, "detail_operator", "scheduler", "table", "table_csv")))
+    absent = (*_DETAIL_FLAGS, "detail_operator", "scheduler", "table", "table_csv", "user_code")
+    parser.set_defaults(**dict.fromkeys(absent))
     for name, row in rows("COMPARE_OPTIONS").items():
         more = {key: value for key, value in row.items() if key not in ("flags", "group", "after")}
         if row["group"] not in groups:
@@ -76,7 +77,7 @@ def run(parsed: argparse.Namespace) -> int:
     suite = suite_of(parsed, io="all" if is_detail or parsed.table is not None else None)
     typed = suite.options["replay"]
     reference = None if typed is None else offered("reference").load_reference(typed)
-    extras = NO_EXTRAS if parsed.user_code is None else load_extras(Path(parsed.user_code))
+    extras = NO_EXTRAS if parsed.user_code is None else offered("user_code").load_extras(Path(parsed.user_code))
     progress = Progress("msdump compare", quiet=parsed.quiet)
     with progress.step("indexing and pairing"):
         planned = replace(plan(suite), extras=extras)

@@ -7,11 +7,11 @@ READERS = {
     "npy-folder": ("pytest_msdump.core.dumps.npy_folder:NpyFolderReader", 0, ()),
 }
 
-# Ways of pairing, in this order: what one pairs or withholds is not offered to a later one.
+# Ways of pairing, in this order: what one pairs or withholds is not offered to a later one. That of a capability may
+# name the one `after` which it comes: {"pairs": "module:name", "after": "file"}.
 WAYS = {
     "map": "pytest_msdump.core.matching.mapped:pair_by_map",
     "file": "pytest_msdump.core.matching.pairer:pair_two_files",
-    "fusion": "pytest_msdump.core.matching.fused:pair_by_rules",
     "name": "pytest_msdump.core.matching.names:pair_by_name",
     "mangled": "pytest_msdump.core.matching.names:pair_by_mangled_name",
 }
@@ -21,11 +21,6 @@ REPORTS = {
         "class": "pytest_msdump.core.report.json_report:JsonReport",
         "file": "results.json",
         "begins": '{\n"schema_version": ',
-    },
-    "md": {
-        "class": "pytest_msdump.core.report.markdown:MarkdownReport",
-        "file": "summary.md",
-        "begins": "## msdump: ",
     },
 }
 
@@ -38,14 +33,4 @@ COMMANDS = {
         "check",
     ),
     "report": ("pytest_msdump.cli.report", "write the page, or another report, from a saved result", "rename"),
-}
-
-COMPARE_OPTIONS = {
-    "user_code": {
-        "flags": ("-custom", "--user-code"),
-        "group": "running",
-        "metavar": "DIR",
-        "help": "run your own code: DIR/format_convert/convert_X_to_Y.py and DIR/algorithm/alg_NAME.py",
-        "after": "table_csv",
-    },
 }

@@ -17,10 +17,10 @@ from two_dumps import reported
 
 from pytest_msdump.capabilities.causes.roles import reason_of
 from pytest_msdump.capabilities.causes.summarised import loose_limits
+from pytest_msdump.capabilities.ci.markdown import markdown_text
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.base import printed_lines
-from pytest_msdump.core.report.markdown import markdown_text
 from pytest_msdump.core.report.record_json import checked_record, to_json
 from pytest_msdump.core.report.summary import summary_lines
 from pytest_msdump.core.text import ENGLISH, Phrases

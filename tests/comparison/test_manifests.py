@@ -9,8 +9,8 @@ import pytest
 from dump_builder import write_mindspore
 
 from pytest_msdump import open_dump
+from pytest_msdump.capabilities.run_origins.digests import different_origins
 from pytest_msdump.core.compare.planning import plan
-from pytest_msdump.core.compare.run_origins import different_origins
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import DumpWriter
 

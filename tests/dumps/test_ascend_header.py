@@ -18,10 +18,10 @@ from dumps.dumpmade import (
     op_output,
 )
 
+from pytest_msdump.capabilities.ascend.dump_proto import DATA_TYPES, GE_DATA_TYPES, MEMORY_FORMATS
 from pytest_msdump.capabilities.ascend.header import parse_header
 from pytest_msdump.capabilities.protobuf.wire import Memory
 from pytest_msdump.core.errors import TensorFileError
-from pytest_msdump.core.facts.dump_proto import DATA_TYPES, GE_DATA_TYPES, MEMORY_FORMATS
 
 # Written by hand from the message's definition: version "2.0"; output 0: FLOAT16 in NC1HWC0, shape (1, 2, 3), size 12,
 # original shape (1, 19), two groups; input 0: INT32 in ND, shape (2), size 8; name "a/b". Then 8 and 12 bytes.

@@ -229,3 +229,14 @@ def test_no_descriptor_is_left_open(tmp_path):
     del forgotten
     gc.collect()
     assert open_files() == before
+
+
+def test_a_small_file_is_read_once(tmp_path, monkeypatch):
+    values = np.arange(12, dtype="f4").reshape(3, 4)
+    np.save(tmp_path / "a.npy", values)
+    asked, preadv = [], os.preadv
+    monkeypatch.setattr(os, "preadv", lambda *what: asked.append(what[-1]) or preadv(*what))
+    with open_npy(tmp_path / "a.npy", TensorSpec()) as view:
+        np.testing.assert_array_equal(view.read(0, 12), values.ravel())
+        np.testing.assert_array_equal(view.read(5, 7), values.ravel()[5:7])
+    assert asked == [0]

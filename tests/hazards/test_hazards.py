@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from semantics.gate import ask
 
+from pytest_msdump.capabilities.arrays.writer import text_bytes
 from pytest_msdump.capabilities.suggest.fingerprint import sample
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import ArrayView
-from pytest_msdump.core.dumps.array_writer import text_bytes
 
 HAZARDS = Path(__file__).parents[1] / "data" / "hazards"
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pytest_msdump import open_dump
-from pytest_msdump.core.dtypes.encode import encode
+from pytest_msdump.capabilities.arrays.encode import encode
 
 PLAIN = (
     "bool",

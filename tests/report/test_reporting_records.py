@@ -61,7 +61,7 @@ from pytest_msdump.core.model.tensor import (
     Transform,
 )
 from pytest_msdump.core.report.json_report import document, report_from
-from pytest_msdump.core.report.packing import pack, unpack
+from pytest_msdump.core.report.packing import pack, unpack, write_to_pack
 from pytest_msdump.core.report.record_json import from_json, to_json, to_text
 from pytest_msdump.core.text import Message, encode, plain_text
 
@@ -135,7 +135,7 @@ def test_what_the_file_leaves_out_of_a_record_is_filled_in_exactly(comparison):
     entries = [samples.entry(record) for record in records]
     entries[1]["where"] = {}
     shared: dict[str, int] = {}
-    packed = [pack(samples.entry(record), shared, json.dumps) for record in records]
+    packed = [pack(write_to_pack(record), shared, json.dumps) for record in records]
     document = json.loads(json.dumps({"shared": list(map(json.loads, shared)), "tensors": packed}))
     # Equality is blind to what is told apart here: 1 and 1.0.
     written = [json.dumps(one, sort_keys=True) for one in unpack(document)["tensors"]]

@@ -8,6 +8,7 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_msdump.capabilities.ascend.dump_proto import DUMP_DATA, NOT_NUMBERS
 from pytest_msdump.capabilities.ascend.header import (
     MAX_HEADER_BYTES,
     Header,
@@ -22,7 +23,6 @@ from pytest_msdump.core.dtypes.decode import bytes_needed, can_decode
 from pytest_msdump.core.dumps.array_reader import BLOCK_BYTES, StoredView, can_be_held, layout_of
 from pytest_msdump.core.dumps.stored_file import StoredFile, opened, truncated
 from pytest_msdump.core.errors import TensorFileError
-from pytest_msdump.core.facts.dump_proto import DUMP_DATA, NOT_NUMBERS
 from pytest_msdump.core.model.tensor import TensorSpec
 
 _RAW_BLOCK_BYTES = 2**20

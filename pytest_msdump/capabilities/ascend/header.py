@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from pytest_msdump.capabilities.ascend import dump_proto
 from pytest_msdump.capabilities.protobuf.wire import (
     Memory,
     WireSource,
@@ -28,7 +29,6 @@ from pytest_msdump.capabilities.protobuf.wire import (
 )
 from pytest_msdump.core.dumps.stored_file import truncated
 from pytest_msdump.core.errors import TensorFileError
-from pytest_msdump.core.facts import dump_proto
 
 MAX_HEADER_BYTES = 64 * 2**20
 

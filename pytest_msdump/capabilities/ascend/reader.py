@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from pytest_msdump.capabilities.ascend.dump_file import open_output, open_part, read_header
+from pytest_msdump.capabilities.ascend.dump_proto import DataType
 from pytest_msdump.capabilities.ascend.header import Header
 from pytest_msdump.capabilities.ascend.slices import open_sliced
 from pytest_msdump.core.dtypes import canonical
@@ -45,7 +46,6 @@ from pytest_msdump.core.dumps.npy import open_npy
 from pytest_msdump.core.dumps.reruns import Reruns, separate_runs, separate_tree_runs
 from pytest_msdump.core.dumps.sidefiles import MAPPING, originals_in
 from pytest_msdump.core.errors import TensorFileError
-from pytest_msdump.core.facts.dump_proto import DataType
 from pytest_msdump.core.model.dump import Dump, file_spelling
 from pytest_msdump.core.model.tensor import (
     Coordinates,

@@ -1,5 +1,7 @@
 """Limits that a reference and slightly perturbed runs of it give, and those of a file that a run lowers."""
 
+NEEDS = ("run_origins",)
+
 COMMANDS = {
     "calibrate": (
         "pytest_msdump.capabilities.calibrate.command",

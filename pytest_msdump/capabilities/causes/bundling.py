@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from pytest_msdump.capabilities.arrays.writer import whole_file, write_view
 from pytest_msdump.capabilities.causes.summarised import role_line
 from pytest_msdump.core.compare.align import align
 from pytest_msdump.core.compare.opening import open_logical, open_view
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.compare.user_code import Extras
-from pytest_msdump.core.dumps.array_writer import whole_file, write_view
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import shell_line, terminal_text
 from pytest_msdump.core.model.report import Report

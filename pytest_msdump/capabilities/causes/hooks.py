@@ -1,6 +1,6 @@
 """What is said of failures together: which operator started it, and pairs that look wrong."""
 
-NEEDS = ("suggest",)
+NEEDS = ("arrays", "suggest")
 
 STAGES = {
     "reported": ("pytest_msdump.capabilities.causes.localise:with_causes", "network"),

@@ -25,7 +25,7 @@ from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import shell_line
-from pytest_msdump.core.facts.checks import OPTIMIZERS
+from pytest_msdump.core.facts.operators import OPTIMIZERS
 from pytest_msdump.core.matching.kinds import is_weight, weight_name
 from pytest_msdump.core.matching.leaving import modules_of
 from pytest_msdump.core.metrics.definitions import LEFT_OUT

@@ -3,6 +3,11 @@
 NEEDS = ("causes",)
 
 REPORTS = {
+    "md": {
+        "class": "pytest_msdump.capabilities.ci.markdown:MarkdownReport",
+        "file": "summary.md",
+        "begins": "## msdump: ",
+    },
     "github": {
         "class": "pytest_msdump.capabilities.ci.annotations:GithubReport",
         "file": "",

@@ -23,10 +23,11 @@ from pytest_msdump.capabilities.compat.arguments import (
     say,
     vendor_suite,
 )
+from pytest_msdump.capabilities.user_code.algorithms import load_extras
 from pytest_msdump.cli.gate import gate, nine_columns_writer
 from pytest_msdump.cli.output import table_file
 from pytest_msdump.core.compare.planning import plan
-from pytest_msdump.core.compare.user_code import NO_EXTRAS, load_extras
+from pytest_msdump.core.compare.user_code import NO_EXTRAS
 
 _PROGRAM = "compare_vector"
 

@@ -39,11 +39,12 @@ from pytest_msdump.capabilities.compat.msaccucmp_commands import COMMANDS
 from pytest_msdump.capabilities.compat.mscmp_advisor import advice
 from pytest_msdump.capabilities.graphs.ge_model import named_graphs
 from pytest_msdump.capabilities.overflow.device import with_overflow
+from pytest_msdump.capabilities.user_code.algorithms import load_extras
 from pytest_msdump.capabilities.vendor_tables.table import Columns, columns_for, vendor_table
 from pytest_msdump.cli.gate import gate
 from pytest_msdump.cli.output import TableFile, write_table
 from pytest_msdump.core.compare.planning import plan
-from pytest_msdump.core.compare.user_code import NO_EXTRAS, Extras, load_extras
+from pytest_msdump.core.compare.user_code import NO_EXTRAS, Extras
 from pytest_msdump.core.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.report.build import build_report

@@ -11,11 +11,11 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from pytest_msdump.capabilities.arrays.writer import remove_leftovers, write_view
 from pytest_msdump.capabilities.ascend.dump_file import open_part, read_header
 from pytest_msdump.capabilities.compat.arguments import Arguments, Flag, Grammar, output_folder, run_program, say
 from pytest_msdump.capabilities.convert.formats import Converted, convert_shape, header_format
 from pytest_msdump.core.dumps.array_reader import StoredView
-from pytest_msdump.core.dumps.array_writer import remove_leftovers, write_view
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.escape import shell_line, terminal_text
 from pytest_msdump.core.layouts.converters import Converters, load_converters

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_msdump.capabilities.arrays.writer import remove_leftovers
 from pytest_msdump.capabilities.convert.dump_files import (
     KINDS,
     DumpPlan,
@@ -31,7 +32,6 @@ from pytest_msdump.capabilities.convert.sources import SourceFile, claim_names, 
 from pytest_msdump.capabilities.record.writer import sketch_dump
 from pytest_msdump.cli.output import add_quiet, argument_groups, phrases, print_lines
 from pytest_msdump.core.compare.opening import as_path, index, listed
-from pytest_msdump.core.dumps.array_writer import remove_leftovers
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.layouts.converters import load_converters
 from pytest_msdump.core.matching.leaving import Names

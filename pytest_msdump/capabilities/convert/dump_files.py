@@ -13,13 +13,15 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_msdump.capabilities.arrays.encode import encode
+from pytest_msdump.capabilities.arrays.writer import whole_file
+from pytest_msdump.capabilities.ascend.dump_proto import DATA_TYPES, DUMP_DATA, OP_INPUT, OP_OUTPUT, SHAPE
+from pytest_msdump.capabilities.ascend.dump_proto import MEMORY_FORMATS as HEADER_FORMATS
 from pytest_msdump.capabilities.convert.formats import Relabelled, bring
 from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.dtypes.decode import bytes_needed
-from pytest_msdump.core.dtypes.encode import encode
 from pytest_msdump.core.dumps.array_files import is_named_array
-from pytest_msdump.core.dumps.array_writer import whole_file
 from pytest_msdump.core.dumps.file_names import number, parse_ascend, parse_converted, parse_mindspore, parse_reference
 from pytest_msdump.core.errors import (
     ConfigError,
@@ -29,8 +31,6 @@ from pytest_msdump.core.errors import (
     UnknownNameError,
     nearest,
 )
-from pytest_msdump.core.facts.dump_proto import DATA_TYPES, DUMP_DATA, OP_INPUT, OP_OUTPUT, SHAPE
-from pytest_msdump.core.facts.dump_proto import MEMORY_FORMATS as HEADER_FORMATS
 from pytest_msdump.core.facts.memory_formats import MEMORY_FORMATS, may_be_padded
 from pytest_msdump.core.layouts.blocks import format_name
 from pytest_msdump.core.layouts.converters import Converters

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pytest_msdump.capabilities.ascend.dump_proto import MEMORY_FORMATS as DUMP_FORMATS
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.errors import TensorShapeError, UnknownNameError, nearest
 from pytest_msdump.core.facts.dtypes import DTYPES
-from pytest_msdump.core.facts.dump_proto import MEMORY_FORMATS as DUMP_FORMATS
 from pytest_msdump.core.facts.memory_formats import MEMORY_FORMATS, may_be_padded
 from pytest_msdump.core.layouts.axes import FORMATS, ReshapedView
 from pytest_msdump.core.layouts.blocks import format_name, held

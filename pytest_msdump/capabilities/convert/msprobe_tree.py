@@ -12,10 +12,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from pytest_msdump.capabilities.arrays.writer import write_view
 from pytest_msdump.capabilities.msprobe.reader import parse_call
 from pytest_msdump.capabilities.statistics.tensor_statistics import statistics_of
 from pytest_msdump.core.compare.opening import open_logical
-from pytest_msdump.core.dumps.array_writer import write_view
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.model.dump import PARAMETER, Dump
 from pytest_msdump.core.model.tensor import OpKey, TensorRef

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 
+from pytest_msdump.capabilities.arrays.writer import text_bytes, whole_file, write_npz, write_view
 from pytest_msdump.capabilities.ascend.dump_file import RAW_WORDS, raw_bytes, read_header
 from pytest_msdump.capabilities.convert.formats import Relabelled, bring
 from pytest_msdump.capabilities.convert.sources import SUFFIXES, SourceFile, WantedTensor, short_name, stem_of
 from pytest_msdump.capabilities.overflow.opdebug import read_overflow_file
 from pytest_msdump.core.compare.opening import open_logical, open_view
 from pytest_msdump.core.dumps.array_files import is_named_array
-from pytest_msdump.core.dumps.array_writer import text_bytes, whole_file, write_npz, write_view
 from pytest_msdump.core.dumps.file_names import parse_ascend, parse_opdebug
 from pytest_msdump.core.dumps.sidefiles import MAPPING, read_mapping
 from pytest_msdump.core.errors import ConfigError, MsdumpError, TensorFileError

@@ -1,6 +1,6 @@
 """What this capability adds."""
 
-NEEDS = ("vendor_tables",)
+NEEDS = ("arrays", "vendor_tables")
 
 OFFERS = {
     "details": "pytest_msdump.capabilities.elements.write_pair",

@@ -20,9 +20,9 @@ from uuid import uuid4
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.capabilities.arrays.writer import write_view
 from pytest_msdump.capabilities.elements.cells import OWN, Cells, Style, decimals, integers, joined, same, texts, words
 from pytest_msdump.core.dtypes.decode import to_double
-from pytest_msdump.core.dumps.array_writer import write_view
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.metrics.values import Array, Doubles, Workspace, components, differences, magnitudes, numbers

@@ -2,7 +2,7 @@
 
 NEEDS = ("causes",)
 
-OFFERS = {"page": "pytest_msdump.capabilities.html.page"}
+OFFERS = {"page": "pytest_msdump.capabilities.html.page", "spread": "pytest_msdump.capabilities.html.spread"}
 
 REPORTS = {
     "html": {

@@ -12,15 +12,16 @@ from operator import ge, gt, lt
 from pathlib import Path
 
 from pytest_msdump.capabilities.graphs.flow import consumers
+from pytest_msdump.capabilities.inspect import check_facts as checks
+from pytest_msdump.capabilities.inspect.check_facts import CHECKS
 from pytest_msdump.capabilities.overflow.contents import Change, Contents, change, contents, contents_of_statistics
 from pytest_msdump.capabilities.overflow.indexing import reported_overflows
 from pytest_msdump.capabilities.overflow.opdebug import overflow_files
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.errors import ConfigError, MsdumpError, UnknownNameError, nearest
-from pytest_msdump.core.facts import checks
-from pytest_msdump.core.facts.checks import CHECKS
 from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.facts.operators import OPTIMIZERS
 from pytest_msdump.core.model.describe import beside, index_text, number
 from pytest_msdump.core.model.dump import PARAMETER, Dump
 from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef
@@ -42,7 +43,7 @@ _RANGE_CHECKS = tuple(name for name, fact in checks.CHECKS.items() if fact.famil
 
 @dataclass(frozen=True, slots=True)
 class CheckSettings:
-    """What a user set, thresholds by check and parameter, and checks on or off; the rest is as in `facts.checks`."""
+    """What a user set, thresholds by check and parameter, and checks on or off; the rest is as in `check_facts`."""
 
     values: Mapping[tuple[str, str], float] = field(default_factory=dict)
     switches: Mapping[str, bool] = field(default_factory=dict)
@@ -110,7 +111,7 @@ def is_gradient(name: str) -> bool:
 
 def is_optimizer(op_type: str | None) -> bool:
     """Whether an operator changes weights, by its type."""
-    return (op_type or "").lower().startswith(checks.OPTIMIZERS)
+    return (op_type or "").lower().startswith(OPTIMIZERS)
 
 
 def is_training(operators: Iterable[tuple[str, str | None]]) -> bool:
@@ -177,7 +178,7 @@ def _range_checks(key: TensorKey, settings: CheckSettings) -> Iterator[tuple[str
 
 
 def hits_of_contents(ref: TensorRef, found: Contents, settings: CheckSettings, *, is_initial: bool) -> Iterator[Hit]:
-    """Yield the hits of one tensor by itself, in the order of `facts.checks.CHECKS`; none if it is empty."""
+    """Yield the hits of one tensor by itself, in the order of `check_facts.CHECKS`; none if it is empty."""
     # Unless a check was asked for, bools and single integers may be zero, as masks, axes and counters often are, and so
     # may weights that are added and outputs kept for the gradient.
     if not found.elements:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from pytest_msdump.capabilities.graphs.operators import PlacedOperator, kernel_args_of
 from pytest_msdump.capabilities.graphs.source_lines import frames_of, user_frames
+from pytest_msdump.capabilities.inspect.check_facts import CHECKS
 from pytest_msdump.core.escape import terminal_text
-from pytest_msdump.core.facts.checks import CHECKS
 from pytest_msdump.core.model.describe import (
     bytes_text,
     frame_lines,

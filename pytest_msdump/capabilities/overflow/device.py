@@ -12,13 +12,13 @@ from datetime import datetime
 from os import PathLike
 from pathlib import Path
 
+from pytest_msdump.capabilities.arrays.writer import write_view
 from pytest_msdump.capabilities.overflow.contents import Contents, contents, contents_of_statistics
 from pytest_msdump.capabilities.overflow.indexing import ReportedOverflow, reported_overflows
 from pytest_msdump.capabilities.overflow.opdebug import OverflowFile, overflow_files
 from pytest_msdump.core.compare.opening import OpenDump, Tensor, as_path, index, open_logical, open_tensor, open_view
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.compare.user_code import Watch, unwatched
-from pytest_msdump.core.dumps.array_writer import write_view
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.layouts.converters import Converters
 from pytest_msdump.core.layouts.device_layout import logical, target

@@ -1,6 +1,6 @@
 """What this capability adds."""
 
-NEEDS = ("ascend", "statistics")
+NEEDS = ("arrays", "ascend", "statistics")
 
 COMMANDS = {
     "overflow": ("pytest_msdump.capabilities.overflow.command", "find operators that overflow in one dump", "replay"),

@@ -165,7 +165,7 @@ def fields(source: WireSource, span: WireSpan, *, most: int = _MOST_FIELDS) -> I
 
 
 def named_fields(source: WireSource, span: WireSpan, names: Mapping[int, str]) -> Iterator[tuple[str, Field]]:
-    """Walk the fields that a table of `facts.dump_proto` names; others are skipped."""
+    """Walk the fields that a table of `ascend.dump_proto` names; others are skipped."""
     return ((names[field.number], field) for field in fields(source, span) if field.number in names)
 
 

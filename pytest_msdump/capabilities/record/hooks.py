@@ -1,6 +1,6 @@
 """Dumps of live models of every framework, and of arrays in hand: whole, or as sketches."""
 
-NEEDS = ("graphs", "statistics")
+NEEDS = ("arrays", "graphs", "statistics")
 
 COMMANDS = {
     "sketch": (

@@ -17,3 +17,5 @@ OFFERS = {
     "shards": "pytest_msdump.capabilities.shards.model",
     "strategy": "pytest_msdump.capabilities.shards.strategy",
 }
+
+SENTENCES = "pytest_msdump.capabilities.shards.text:SENTENCES"

@@ -11,3 +11,5 @@ STAGES = {
     # Elements may contradict them.
     "judged": ("pytest_msdump.capabilities.statistics.limits:with_digests_checked", "statistics"),
 }
+
+SENTENCES = "pytest_msdump.capabilities.statistics.text:SENTENCES"

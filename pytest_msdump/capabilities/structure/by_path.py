@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pytest_msdump.capabilities.structure.candidates import Candidates
 from pytest_msdump.capabilities.structure.scopes import Path, ScopeRun, dotted, spelling_of
-from pytest_msdump.core.facts.checks import OPTIMIZERS
+from pytest_msdump.core.facts.operators import OPTIMIZERS
 from pytest_msdump.core.matching.kinds import WeightName, is_weight, kind_of, spelling_of_name, weight_name
 from pytest_msdump.core.matching.leaving import Leaving
 from pytest_msdump.core.matching.pairing_state import PairingRequest, PairingState

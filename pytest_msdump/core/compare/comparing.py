@@ -254,20 +254,18 @@ def _measured_by(limits: Limits) -> tuple[float, float, int | None, bool]:
 
 
 def _custom(opened: OpenedPair) -> Mapping[str, CustomResult]:
-    # Only where a folder of algorithms was named.
-    from pytest_msdump.core.metrics.custom import run_algorithms
-
     pair, extras = opened.pair, opened.extras
     files = (pair.left.source.path, pair.right.source.path)
-    return run_algorithms(extras.algorithms, *opened.seen, files=files, arguments=extras.arguments)
+    ran: Mapping[str, CustomResult] = ports.offered("user_code").run_algorithms(
+        extras.algorithms, *opened.seen, files=files, arguments=extras.arguments
+    )
+    return ran
 
 
 def _spread(opened: OpenedPair) -> Spread | None:
     """Return how the errors are spread over the tensor."""
-    # Only where a page is to draw it.
-    from pytest_msdump.core.metrics.spread import spread
-
     # The numbers stand; a file that went away since then only costs the drawing.
     with suppress(MsdumpError):
-        return spread(*opened.seen)
+        spread: Spread | None = ports.offered("spread").spread(*opened.seen)
+        return spread
     return None

@@ -22,12 +22,6 @@ from pytest_msdump.core.compare.additions import (
 )
 from pytest_msdump.core.compare.assemble import side_info
 from pytest_msdump.core.compare.opening import index, logical_shape
-from pytest_msdump.core.compare.run_origins import (
-    different_origins,
-    has_other_graph,
-    refuse_other_origins,
-    without_folded,
-)
 from pytest_msdump.core.compare.user_code import NO_EXTRAS, Extras
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import terminal_text
@@ -196,8 +190,9 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
     for name, run in runs.items():
         if run.root == left.root:
             raise ConfigError(f"{name} {run.root}: is the left side itself, which it would judge; name another run")
-        refuse_other_origins(run, right, name=name)
-        if has_other_graph(run, right):
+        origins = ports.offered("origins")
+        origins.refuse_other_origins(run, right, name=name)
+        if origins.has_other_graph(run, right):
             runs[name] = _noted(run, [say(Message("golden_graph_differs"))])
     left, right, rules = _ruled(left, right, suite)
     more = added_entries(left, right, hooks)
@@ -236,15 +231,22 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
         right = _noted(right, suite.policy.limits.notes_with(right, pairing))
     # First of all notes: runs with different inputs have nothing to agree about.
     by_tokens = suite.sharding is not None and suite.sharding.tokens is not None
-    said = different_origins(left, right, pairing.pairs, by_tokens=by_tokens)
+    target = ports.rows("OFFERS").get("origins") if all(_has_manifest(dump) for dump in (left, right)) else None
+    origins = target and ports.load(target)
+    said = origins.different_origins(left, right, pairing.pairs, by_tokens=by_tokens) if origins else ()
     paired = (ref for pair in pairing.pairs for ref in (pair.left, pair.right))
     if said and any("shards" in ref.parts for ref in (*left.refs, *right.refs, *paired)):
         # Of a part of a weight the digest says nothing of the whole.
         said = ()
     if notes := (*said, *left.notes, *pairing.notes):
         left = replace(left, notes=notes)
-    pairing = without_folded(pairing, left, right)
+    if origins:
+        pairing = origins.without_folded(pairing, left, right)
     return Plan(suite, left, right, pairing, rules, golden=runs.get("golden"), third=runs.get("third"), hooks=hooks)
+
+
+def _has_manifest(dump: Dump) -> bool:
+    return dump.manifest is not None or bool(dump.ranks)
 
 
 def in_all_ways(planned: Plan) -> Plan:

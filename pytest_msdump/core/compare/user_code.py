@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from pytest_msdump.core.errors import ConfigError
-
 
 @dataclass(frozen=True)
 class Extras:
@@ -30,23 +28,6 @@ class Extras:
 
 
 NO_EXTRAS = Extras()
-
-
-def load_extras(directory: Path) -> Extras:
-    """Run a user's own code in a folder that was typed, never in one of a suite file or an ini key, and return it."""
-    # Both rooms compute with numpy, which a command that is only asked for its help does not need.
-    from pytest_msdump.core.layouts.converters import load_converters
-    from pytest_msdump.core.metrics.custom import load_algorithms
-
-    converters, converter_files = load_converters(directory)
-    algorithms = load_algorithms(directory)
-    files = (*converter_files, *(algorithm.path for algorithm in algorithms.values()))
-    if not files:
-        raise ConfigError(
-            f"{directory}: holds neither format_convert/convert_FROM_to_TO.py nor algorithm/alg_NAME.py; "
-            "name the folder above format_convert and algorithm"
-        )
-    return Extras(converters=converters, algorithms=algorithms, files=files)
 
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ Notes
 float8_e4m3fn has no infinity; its two codes 0x7F and 0xFF are NaN. In float8_e8m0 only 0xFF is NaN and there is neither
 zero nor sign. HiFloat8 writes how long its exponent is into a prefix of 2 to 4 bits, so that numbers near 1 have more
 significant bits than very large and very small ones; its one zero is 0x00, its one NaN 0x80, its infinities 0x6F, 0xEF.
-Each code that means NaN becomes a NaN with bits of its own, so that `dtypes.encode` finds the code again.
+Each code that means NaN becomes a NaN with bits of its own, so that `arrays.encode` finds the code again.
 
 Elements of 1 bit come most significant bit first, as the vendor's own tools unpack them. For elements of 2 and 4 bits
 nothing public says the order in dumps; what is assumed is the lowest bits first, the order that Ascend's host tools

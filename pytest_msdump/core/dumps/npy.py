@@ -16,7 +16,7 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_msdump.core.dtypes.decode import storage_of
+from pytest_msdump.core.dtypes.decode import Storage, storage_of
 from pytest_msdump.core.dumps.array_reader import BLOCK_BYTES, Layout, StoredView, open_flat, steps_of
 from pytest_msdump.core.dumps.base import Reader
 from pytest_msdump.core.dumps.file_names import (
@@ -182,19 +182,26 @@ def npy_view(
     if of_mindspore and descr == "<f2" and 0 < 4 * prod(shape) == size - header.data_offset:
         descr, dtype = "<f4", "float32"
     try:
-        logical, stored, decode = storage_of(descr, dtype, where=where)
+        storage = storage_of(descr, dtype, where=where)
     except TensorFileError:
         # A graph says what was computed, a header what was written.
         if not claimed.dtype_from:
             raise
-        logical, stored, decode = storage_of(descr, None, where=where)
-    _check_size(header, size, prod(shape) * stored.itemsize, where)
-    steps = steps_of(shape[::-1])[::-1] if header.fortran_order else steps_of(shape)
-    spec = TensorSpec(logical, shape, claimed.memory_format, shape)
+        storage = storage_of(descr, None, where=where)
+    _check_size(header, size, prod(shape) * storage.stored.itemsize, where)
+    layout = _layout(storage, shape, header.fortran_order, claimed.memory_format)
     if of_mindspore and may_be_padded(claimed.memory_format):
-        spec = replace(spec, logical_shape=claimed.logical_shape, shape_from=claimed.shape_from)
-    layout = Layout(spec, shape, steps, 8 * stored.itemsize, stored, decode)
+        spec = replace(layout.spec, logical_shape=claimed.logical_shape, shape_from=claimed.shape_from)
+        layout = layout._replace(spec=spec)
     return StoredView(file, start + header.data_offset, layout, block_bytes=block_bytes)
+
+
+# As for headers: a dump has few.
+@lru_cache(maxsize=128)
+def _layout(storage: Storage, shape: tuple[int, ...], fortran_order: bool, memory_format: str | None) -> Layout:
+    logical, stored, decode = storage
+    steps = steps_of(shape[::-1])[::-1] if fortran_order else steps_of(shape)
+    return Layout(TensorSpec(logical, shape, memory_format, shape), shape, steps, 8 * stored.itemsize, stored, decode)
 
 
 def _read_head(file: StoredFile, start: int, size: int, where: str) -> bytes:

@@ -26,6 +26,7 @@ _HINTS = {
     errno.EINVAL: "a tensor is read from regular files only",
     errno.ENOENT: "it was there when the dump was indexed; run again, and check links that lead nowhere",
 }
+_HEAD_BYTES = 2**12
 _REMOTE_HINT = "check the network and your permissions, and that the file is still there"
 _CHANGED_HINT = "compare again when nothing writes to it"
 
@@ -41,6 +42,8 @@ class StoredFile:
     # Of one that could not be opened, and of a closed one.
     _descriptor = -1
     _remote: RemoteStream | None = None
+    # The first bytes, once they were read: all of a small file, which is then not asked for twice.
+    _head = b""
 
     def __init__(self, path: Path | str) -> None:
         self._location = path
@@ -88,11 +91,17 @@ class StoredFile:
         """Return `count` bytes from `offset` on; raises as `read_into`."""
         content = bytearray(count)
         self.read_into(memoryview(content), offset)
-        return bytes(content)
+        found = bytes(content)
+        if not offset and count <= _HEAD_BYTES:
+            self._head = found
+        return found
 
     def read_into(self, target: memoryview, offset: int) -> None:
         """Fill `target` from byte `offset` on; TensorFileError where the file cannot be read or has become shorter."""
         descriptor, done, needed = self.descriptor, 0, target.nbytes
+        if offset + needed <= len(self._head):
+            target[:] = self._head[offset : offset + needed]
+            return
         try:
             if self._remote is not None:
                 self._remote.read_into(target, offset)

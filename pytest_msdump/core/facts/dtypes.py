@@ -72,7 +72,7 @@ DTYPES: dict[str, DtypeFact] = {
     **{name: DtypeFact("opaque", 0, "") for name in _OPAQUE},
 }
 
-# What all values of a wider file may be of (see `metrics.spread`), and what they are then judged as. TF32 has the
+# What all values of a wider file may be of (see `metrics.coarser`), and what they are then judged as. TF32 has the
 # mantissa of float16 and the range of float32, and is the type of no file.
 VALUE_KINDS: dict[str, str] = {"bfloat16": "bfloat16", "float16": "float16", "tf32": "float16", "float32": "float32"}
 

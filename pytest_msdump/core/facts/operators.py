@@ -133,3 +133,6 @@ COLLECTIVE_FRAGMENTS = (
     *("all_gather", "all_reduce", "all_to_all", "reduce_scatter", "allgather_", "allreduce_", "alltoall_"),
     *("SyncBatchNorm", "Optimizer"),
 )
+
+# Operator types that change weights begin so, in lower case.
+OPTIMIZERS = ("apply", "sparseapply", "fusedapply", "adam", "fusedadam", "fusedweightapply", "lamb", "sgd")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from pytest_msdump.core.errors import ConfigError
@@ -12,11 +11,9 @@ from pytest_msdump.core.matching.leaving import Modules
 from pytest_msdump.core.matching.selection import Joined, MapEntry, parse_address
 from pytest_msdump.core.matching.sides import Side
 
-# Return the other side's name for one of this side; None where it has none.
+# Return the other side's name for one of this side; None where it has none. One that names modules by the type of what
+# they are in has a method `among`, which takes the types by path and returns the function.
 Renaming = Callable[[str], str | None]
-
-# The layer around all others, in a `LayerNames`.
-TOP_LAYER = "TopLayer"
 
 _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}|(\*)")
 _ENDS_ELEMENT = "./"
@@ -75,43 +72,6 @@ def _piece(template: str, place: re.Match[str]) -> str:
     return "[^./]+" if is_whole else "[0-9]+"
 
 
-@dataclass(frozen=True, slots=True)
-class LayerNames:
-    """The other side's names of modules, by the type of the module that they are in: a `Renaming` once types are known.
-
-    >>> names = LayerNames({"TopLayer": {"net": "module"}, "MLP": {"up.0": "fc"}})
-    >>> names.among({"net.mlp": "MLP"})("net.mlp.up.0.weight/grad")
-    'module.mlp.fc.weight/grad'
-    """
-
-    layers: Mapping[str, Mapping[str, str]]
-
-    def __call__(self, name: str) -> str | None:
-        """Refuse: of a name alone it is not known what it is in."""
-        raise ConfigError(f"map: a layer mapping names modules of a dump by their types, which {name} has not here")
-
-    def among(self, types: Mapping[str, str]) -> Renaming:
-        """Return the renaming of modules with these types by path; one without a type has the last part of its path."""
-
-        def rename(name: str) -> str | None:
-            path, slash, rest = name.partition("/")
-            parts = path.split(".")
-            found: list[str] = []
-            at = 0
-            while at < len(parts):
-                kind = types.get(".".join(parts[:at]), parts[at - 1]) if at else TOP_LAYER
-                names = self.layers.get(kind, {})
-                ends = (end for end in range(len(parts) if names else at, at, -1) if ".".join(parts[at:end]) in names)
-                end = next(ends, at + 1)
-                part = ".".join(parts[at:end])
-                found.append(names.get(part, part))
-                at = end
-            other = ".".join(found) + slash + rest
-            return other if other != name else None
-
-        return rename
-
-
 def below(left: str, right: str, name: str) -> str | None:
     """Return the other side's name of what is below a layer, whose names are `left` and `right`."""
     rest = name[len(left) :]
@@ -143,9 +103,9 @@ def expanded_entries(
 def renamed_in_vain(
     entries: Sequence[MapEntry], left: Side, right: Side, modules: Modules
 ) -> Iterator[tuple[MapEntry, str, str]]:
-    """Yield the entry and both names of operators whose name in a `LayerNames` the right lacks."""
+    """Yield the entry and both names of operators whose name by the types of modules the right lacks."""
     for entry in entries:
-        if isinstance(entry.rename, LayerNames) and (rename := _renaming(entry, left, right, entry.label)):
+        if hasattr(entry.rename, "among") and (rename := _renaming(entry, left, right, entry.label)):
             for name in dict.fromkeys(op.key.label for op in left.ops):
                 other = rename(name)
                 if other is not None and not _is_there(right, modules, other):
@@ -187,8 +147,9 @@ def _unstacked(entry: MapEntry, sides: Mapping[str, Side], modules: Mapping[str,
 
 
 def _renaming(entry: MapEntry, left: Side, right: Side, label: str) -> Renaming | None:
-    if isinstance(entry.rename, LayerNames):
-        return entry.rename.among({op.key.label: op.key.op_type for op in left.ops if op.key.op_type})
+    if (among := getattr(entry.rename, "among", None)) is not None:
+        by_type: Renaming = among({op.key.label: op.key.op_type for op in left.ops if op.key.op_type})
+        return by_type
     if entry.rename is not None:
         return entry.rename
     is_known = [bool(side.resolve(parse_address(name))) for side, name in ((left, entry.left), (right, entry.right))]

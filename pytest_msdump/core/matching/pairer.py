@@ -104,11 +104,11 @@ def pair_dumps(
         ways = [name for name in known if name != STRUCTURE or not entries]
     lost: list[Lost] = []
     idle = {"map" if not entries else "", "fusion" if rules is None else ""}
-    for name, target in known.items():
+    for name, row in known.items():
         # Two files that are paired leave nothing to look for.
         is_done = name in idle or (request.are_files and state.pairs)
         if name == _ALWAYS or (name in ways and not is_done):
-            lost += ports.load(target)(state, request) or ()
+            lost += ports.load(row if isinstance(row, str) else row["pairs"])(state, request) or ()
     by_structure = STRUCTURE in ways
     outputs = Outputs()
     for pair_outputs in () if request.are_files else ports.bound("own_outputs"):

@@ -274,7 +274,7 @@ def _strange(left: Dump, right: Dump, rules: FusionRules) -> str:
     for graph, dump, side in sides:
         if graph is None or not dump.refs:
             continue
-        book = ports.load("pytest_msdump.core.matching.fused:NameBook")(graph.names)
+        book = ports.offered("rule_files").NameBook(graph.names)
         if not any(book.candidates(ref.key.op) for ref in dump.refs):
             return f"{graph.source} knows no operator of the {side} side"
     if rules.model is not None and rules.quant is not None:

@@ -12,6 +12,7 @@ import numpy as np
 from pytest_msdump.core import ports
 from pytest_msdump.core.facts.metrics import NORM_METRICS
 from pytest_msdump.core.metrics.c_kernel import CompiledDivergence, CompiledSums
+from pytest_msdump.core.metrics.coarser import CoarserValues
 from pytest_msdump.core.metrics.definitions import Totals, define, unravel, vendor_numbers
 from pytest_msdump.core.metrics.dominated import find_gaps, is_nothing, is_share, others_of
 from pytest_msdump.core.metrics.kernel import choose_kernel
@@ -27,7 +28,6 @@ from pytest_msdump.core.metrics.numpy_kernel import (
 from pytest_msdump.core.metrics.pointwise import NO_CLASSES
 from pytest_msdump.core.metrics.rankings import Tolerance
 from pytest_msdump.core.metrics.slices import Grid, grid_of
-from pytest_msdump.core.metrics.spread import CoarserValues
 from pytest_msdump.core.metrics.values import Array, Block, Blocks, Workspace
 from pytest_msdump.core.model.comparison import Comparison, Dominated, Nonfinite, WorstElement
 from pytest_msdump.core.model.tensor import TensorView

@@ -147,7 +147,7 @@ class Comparison:
     type's smallest number above 0. The tolerance is the one of `worst` and the metric `allclose`. `total_elements` is
     how many each side has, when only the first `elements` of them were looked at; with `sampled` a side is a sample, of
     an unknown number where that is ``None``. `coarser` is of each side the coarser type that holds all of its values,
-    see `metrics.spread`. Not saved: a remark says so. `three_way` is set where a golden or a third tensor was measured.
+    see `metrics.coarser`, which a remark says. `three_way` is set where a golden or a third tensor was measured.
     `dominated` is set where a few elements are far larger than all others.
     """
 

@@ -40,7 +40,7 @@ from pytest_msdump.core.model.report import (
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, Missing
 from pytest_msdump.core.report.base import ReportKind
 from pytest_msdump.core.report.coverage import counts
-from pytest_msdump.core.report.packing import pack, unpack
+from pytest_msdump.core.report.packing import pack, unpack, write_to_pack
 from pytest_msdump.core.report.record_json import (
     ADDRESS,
     AT,
@@ -49,7 +49,6 @@ from pytest_msdump.core.report.record_json import (
     SHAPE_RELATION,
     parts_form,
     refusing,
-    write_to_pack,
 )
 from pytest_msdump.core.storage.files import read_user_file, unique_keys, write_file
 from pytest_msdump.core.text import say

@@ -9,34 +9,21 @@ out of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from pytest_msdump.core.facts.metrics import METRICS
-from pytest_msdump.core.forms import WrongValueError, expected, list_of
+from pytest_msdump.core.forms import Form, WrongValueError, expected, list_of, optional, table
 from pytest_msdump.core.forms.values import COUNT, TEXT
 from pytest_msdump.core.model.comparison import Nonfinite
-from pytest_msdump.core.model.tensor import COORDINATES
+from pytest_msdump.core.model.record import Check, Record, ReportedTensor
+from pytest_msdump.core.model.tensor import COORDINATES, Transform
+from pytest_msdump.core.report.record_json import CHECK, LEFT, RECORD_KEYS, RIGHT, parts_of
 
 Entry = dict[str, Any]
 
-_DEFAULTS: Mapping[str, Any] = {
-    **dict.fromkeys(COORDINATES),
-    "iteration": 0,
-    "occurrence": 0,
-    "transform": {},
-    "undefined": {},
-    "not_applicable": {},
-    "where": {},
-    "vendor": {},
-    "nonfinite": {},
-    "worst": [],
-    "would_pass": {},
-    "findings": [],
-    "nan": "match",
-    "known_drift": None,
-    "notes": [],
-}
 _SHARED = ("rtol", "atol", "not_applicable", "reasons", "judged_as", "known_drift")
 # Ways of pairing that say the same of all their pairs.
 _SAYS_THE_SAME = ("name", "mangled")
@@ -55,16 +42,84 @@ _WRITTEN = object()
 _VENDOR = ("accumulated_relative_error", "max_relative_error", "mean_relative_error")
 
 
+# What is default, by attribute: it is not even written; and as the file has it.
+_LEFT_OUT: Mapping[str, Any] = {
+    **dict.fromkeys(COORDINATES),
+    "iteration": 0,
+    "occurrence": 0,
+    **{key: {} for key in ("undefined", "not_applicable", "where", "would_pass")},
+    **dict.fromkeys(("worst", "findings", "notes"), ()),
+    "transform": Transform(),
+    "nonfinite": Nonfinite()._asdict(),
+    "nan": "match",
+    "known_drift": None,
+}
+_DEFAULTS: Mapping[str, Any] = {
+    **{key: RECORD_KEYS[key].write(value) for key, value in _LEFT_OUT.items()},
+    "vendor": {},
+    "nonfinite": {},
+}
+_OF_LEFT, _OF_RIGHT = tuple(LEFT.keys), tuple(RIGHT.keys)
+_of_left, _of_right = attrgetter(*_OF_LEFT), attrgetter(*_OF_RIGHT)
+_as_left = attrgetter(*_AS_LEFT, "at")
+
+
+def _packed_side(tensor: ReportedTensor, values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    name = tensor.address.rsplit(":", 2)[0]
+    return {
+        key: value
+        for key, value in values.items()
+        if (value != usual[key] if key in usual else key != "name" or value != name)
+    }
+
+
+# Nearly all pairs of a dump are held against the same limits; 0 and 0.0 are written in two ways.
+@lru_cache(maxsize=1024)
+def _packed_check(_is_whole: bool, metric: str, *limit: Any) -> Mapping[str, Any]:
+    return {key: value for key, value in CHECK.write(Check(metric, None, *limit)).items() if key != "value"}
+
+
+def _packed_checks(checks: Sequence[Check], metrics: Mapping[str, Any]) -> list[Any]:
+    """Return checks as they are written, without their values where these are those of the metrics."""
+    if any(one.value != metrics.get(one.metric) for one in checks):
+        return [CHECK.write(one) for one in checks]
+    return [_packed_check(isinstance(one.limit, int), one.metric, *one[2:]) for one in checks]
+
+
+def _packed_parts(record: Record) -> dict[str, Any]:
+    """Return what to write of a record, without what is default or as on the left side."""
+    parts, left, right = parts_of(record), record.left, record.right
+    if record.verdict.outcome == "pass":
+        parts |= {"where": {}, "worst": ()}
+    parts["left"] = _packed_side(left, dict(zip(_OF_LEFT, _of_left(left), strict=True)), _OF_A_TENSOR)
+    as_left = dict(zip((*_AS_LEFT, "at"), _as_left(left), strict=True))
+    parts["right"] = _packed_side(right, dict(zip(_OF_RIGHT, _of_right(right), strict=True)), as_left)
+    parts["checks"] = _packed_checks(record.checks, parts["metrics"])
+    return parts
+
+
+_PACKED_KEYS = {
+    **{key: optional(form, _LEFT_OUT[key]) if key in _LEFT_OUT else form for key, form in RECORD_KEYS.items()},
+    "left": table(dict, LEFT.keys, parts=dict),
+    "right": table(dict, RIGHT.keys, parts=dict),
+    "checks": Form(RECORD_KEYS["checks"].read),
+}
+write_to_pack = table(dict, _PACKED_KEYS, parts=_packed_parts).write
+
+
 def pack(entry: Entry, shared: dict[str, int], dumps: Callable[[Any], str]) -> Entry:
-    """Return a record as the file has it; what it shares with others is added to `shared`: its text → its number."""
+    """Return a record as the file has it; what it shares with others is added to `shared`: its text → its number.
+
+    `entry` is what `write_to_pack` wrote: without what is default, and as on the left side.
+    """
     common = {key: entry[key] for key in _SHARED if key in entry}
     if entry["how"] in _SAYS_THE_SAME:
         common["by"] = entry["by"]
     if "amplification" in entry and entry["amplification"] == 1.0:
         common["amplification"] = 1.0
     metrics = entry["metrics"]
-    if not [row for row in entry["checks"] if row["value"] != metrics.get(row["metric"])]:
-        common["checks"] = [{key: row[key] for key in row if key != "value"} for row in entry["checks"]]
+    if not [row for row in entry["checks"] if "value" in row]:
+        common["checks"] = entry["checks"]
     left_out = _DEFAULTS
     if entry["elements"] is not None:
         usual = {**_ZERO, **_following(entry, metrics)}
@@ -80,12 +135,10 @@ def pack(entry: Entry, shared: dict[str, int], dumps: Callable[[Any], str]) -> E
                 numbers[key] = _WRITTEN
         left_out = {**_DEFAULTS, **numbers}
         entry["metrics"] = {name: value for name, value in metrics.items() if name not in derived}
-        entry["nonfinite"] = {key: value for key, value in entry["nonfinite"].items() if value != _NONFINITE[key]}
-    if entry["verdict"] == "pass":
-        entry["where"], entry["worst"] = {}, []
-    if entry["findings"]:
+        if "nonfinite" in entry:
+            entry["nonfinite"] = {key: value for key, value in entry["nonfinite"].items() if value != _NONFINITE[key]}
+    if "findings" in entry:
         entry["findings"] = [_packed_finding(one) for one in entry["findings"]]
-    entry["left"], entry["right"] = _packed_sides(entry)
     # As `_is_same` has it but for -0.0, for each of some fifty keys.
     packed = {
         key: value
@@ -145,22 +198,6 @@ def _following(entry: Mapping[str, Any], metrics: Mapping[str, Any]) -> Entry:
     if type(distance) is float and distance > 0.0:
         follows["signal_to_noise_ratio"] = -20.0 * math.log10(distance)
     return follows
-
-
-def _packed_sides(entry: Entry) -> tuple[Entry, Entry]:
-    left = entry["left"]
-    as_left = {name: left[name] for name in _AS_LEFT}
-    as_left["at"] = {name: entry[name] for name in COORDINATES if entry[name] is not None}
-    return _packed_side(left, _OF_A_TENSOR), _packed_side(entry["right"], as_left)
-
-
-def _packed_side(tensor: Entry, usual: Entry) -> Entry:
-    name = tensor["address"].rsplit(":", 2)[0]
-    return {
-        key: value
-        for key, value in tensor.items()
-        if (value != usual[key] if key in usual else key != "name" or value != name)
-    }
 
 
 def unpack(document: Mapping[str, Any]) -> Mapping[str, Any]:

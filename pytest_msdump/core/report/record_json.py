@@ -153,9 +153,9 @@ _TENSOR: Mapping[str, Form] = {
     "row": optional(nullable(WHOLE)),
     "at": table(Coordinates, {name: optional(form) for name, form in AT.items()}),
 }
-_RIGHT = table(ReportedTensor, _TENSOR)
+RIGHT = table(ReportedTensor, _TENSOR)
 # The coordinates and the source of the left side stand in the record itself.
-_LEFT = table(dict, {key: form for key, form in _TENSOR.items() if key not in ("at", "source")})
+LEFT = table(dict, {key: form for key, form in _TENSOR.items() if key not in ("at", "source")})
 
 
 def _message(entry: Mapping[str, Any] | None, sentence: str | None) -> Message | None:
@@ -378,7 +378,7 @@ def _read_outcome(value: Any, place: str) -> Any:
     return value.lower()
 
 
-_CHECK = table(
+CHECK = table(
     Check,
     {
         "metric": one_of(METRICS, "a metric"),
@@ -457,10 +457,10 @@ LOCAL = table(
     },
     parts=lambda one: {**one._asdict(), "sentence": say(one.message)},
 )
-_RECORD_KEYS: Mapping[str, Form] = {
+RECORD_KEYS: Mapping[str, Form] = {
     "order": COUNT,
-    "left": _LEFT,
-    "right": _RIGHT,
+    "left": LEFT,
+    "right": RIGHT,
     **AT,
     "source": optional(_SOURCE),
     "how": TEXT,
@@ -482,7 +482,7 @@ _RECORD_KEYS: Mapping[str, Form] = {
     "custom": optional(by_name(table(CustomResult, {"value": TEXT, "message": TEXT})), {}),
     "would_pass": by_name(NUMBER, METRICS),
     "findings": list_of(_FINDING),
-    "checks": list_of(_CHECK),
+    "checks": list_of(CHECK),
     "judged_as": TEXT,
     "nan": TEXT,
     "known_drift": nullable(TEXT),
@@ -502,11 +502,12 @@ _RECORD_KEYS: Mapping[str, Form] = {
 }
 _ROLE = ("causes", "suspects", "role_reason")
 # Attributes of a record under their own names.
-_PLAIN = [name for name in Record.__slots__ if name in _RECORD_KEYS.keys() - {"verdict", "pair_note", "notes", *_ROLE}]
+_PLAIN = [name for name in Record.__slots__ if name in RECORD_KEYS.keys() - {"verdict", "pair_note", "notes", *_ROLE}]
 _plain_of, _coordinates_of = attrgetter(*_PLAIN), attrgetter(*COORDINATES)
 
 
-def _parts(record: Record) -> dict[str, Any]:
+def parts_of(record: Record) -> dict[str, Any]:
+    """Return what to write of a record, by key."""
     left, verdict, note = record.left, record.verdict, record.pair_note
     role = {name: getattr(record, name) for name in _ROLE} if record.role is not None else {}
     return {
@@ -545,7 +546,7 @@ def _record(**found: Any) -> Record:
     )
 
 
-_RECORD = table(_record, _RECORD_KEYS, parts=_parts)
+_RECORD = table(_record, RECORD_KEYS, parts=parts_of)
 
 
 def _read_consistent(entry: Any, place: str) -> Record:
@@ -572,13 +573,4 @@ def _read_consistent(entry: Any, place: str) -> Record:
     return record
 
 
-def _packed_parts(record: Record) -> dict[str, Any]:
-    """Return the same without what `packing` leaves out of a passing record."""
-    parts = _parts(record)
-    if record.verdict.outcome == "pass":
-        parts |= {"where": {}, "worst": ()}
-    return parts
-
-
 RECORD = _RECORD._replace(read=_read_consistent)
-write_to_pack = table(_record, _RECORD_KEYS, parts=_packed_parts).write

@@ -116,9 +116,6 @@ replay_constant | the constant {text} cannot be read | 无法读取常量 {text}
 replay_constant_digits | its constant {text} has no more digits in the graph, and was not dumped | 常量 {text} 在计算图中位数不足，且未 dump
 # roles, suggestions and the summary
 fits_by_replay | the reference makes it of the left's own values, {shape}; values differ by {apart} of their norm | 参考模型由左侧自己的值得出，{shape}；相对欧氏距离 {apart}
-why_local | wrong by itself, as a replay shows | 重放表明其自身有误
-why_local_inherited | right by itself: of the left's own inputs the reference makes the same | 自身正确：以左侧自己的输入，参考模型得到相同结果
-why_local_accumulated | right by itself, and so is all that was replayed before it: what rounding leaves has grown to this | 自身正确，此前重放的算子也均正确：由舍入误差逐步增大而来
 replayed | replay: {wrong} wrong by themselves, {right} right, {rest} not replayable | 重放：{wrong} 个自身有误，{right} 个自身正确，{rest} 个无法重放
 replay_explained | {n} more differ, as roles explain: {names} | 另有 {n} 个存在差异，由角色说明：{names}
 replay_wrong | wrong by themselves: {names} | 自身有误：{names}

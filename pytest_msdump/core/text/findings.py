@@ -20,7 +20,6 @@ golden_is_stale | {run:word} is {factor:.3g} × as far from {golden:word} as pro
 golden_is_elsewhere | {golden:word} has NaN where {run:word} has none, or the other way round, or one is all 0: {golden:word} or {run:word} is of another model, weights or inputs | {golden:word}与{run:word}的 NaN 位置不同，或一方全为 0：{golden:word}或{run:word}属于另一模型、权重或输入
 detail_place | , at {place:place} | ，位于 {place:place}
 detail_slice | , at slice {n} | ，位于切片 {n}
-detail_interval | : {low:number} to {high:number} by sketches | ，按概要在 {low:number} 与 {high:number} 之间
 detail_nonfinite | : NaN left {nan_left}, right {nan_right}; Inf left {inf_left}, right {inf_right}; first at {place:place} | ：NaN 左侧 {nan_left}、右侧 {nan_right}；Inf 左侧 {inf_left}、右侧 {inf_right}；首个位于 {place:place}
 detail_saturated | : NaN, Inf or at its dtype's maximum on the left, where the right is finite and different; first at {place:place} | ：左侧为 NaN、Inf 或其数据类型的最大值，而右侧为有限且不同的值；首个位于 {place:place}
 detail_others | , of the {n} other element alone, beside those near {near:rough} | , of the {n} other elements alone, beside those near {near:rough} | ，仅计 {near:rough} 附近元素之外的 {n} 个元素
@@ -96,136 +95,24 @@ hint_would_help | {why}, but it was judged as {dtype}; if it was computed that w
 replica | {n} copy on the {side:word} side should hold the same, but differs: {rank} from {first} by up to {value}, at {place:place} | {n} copies on the {side:word} side should hold the same, but differ: e.g. {rank} from {first} by up to {value}, at {place:place} | {side:word}侧有 {n} 个副本本应相同却不同，如 {rank} 与 {first} 至多相差 {value}，在 {place:place}
 incomplete | {n} of {shards} shards of the {side:word} side is missing: that of {at}; dump all ranks, or correct axes | {n} of {shards} shards of the {side:word} side are missing, e.g. that of {at}; dump all ranks, or correct axes | {side:word}侧的 {shards} 个分片中缺 {n} 个，其中有 {at} 的；请 dump 所有 rank，或更正 axes
 ambiguous | ambiguous: {why} | 无法确定：{why}
-ambiguous_axis | dims '{dims}' does not say whether axis {axis} ({n} ranks) cuts the tensor or holds copies; add [{axis}] to a dimension, or {axis}:replicated behind # | dims '{dims}' 未说明轴 {axis}（{n} 个 rank）是切分还是副本；请写 [{axis}] 或 {axis}:replicated
-ambiguous_dims | no [[msdump.dims]] matches it, so it may be cut along {axes}, or be the same on all ranks; add an entry | 没有与之匹配的 [[msdump.dims]]，可能按 {axes} 切分，也可能各 rank 相同；请添加条目
-ambiguous_placements | its ranks say {placements:and}; add a [[msdump.dims]] | 各 rank 分别记为 {placements:and}；请添加 [[msdump.dims]]
-ambiguous_files | {files:and} hold the same shard; keep one | {files:and} 是同一个分片；请只保留一个
-ambiguous_stages | ranks {stages:and} along {axis} each have a tensor of this name; add {axis}:replicated if they are copies, or renumber if names count from 0 on each | 沿 {axis} 的 {stages:and} 各有同名张量；请写 {axis}:replicated（副本）或 renumber
 shards_joined | {n} tensor put together from {shards} shards ({axes}) | {n} tensors put together from {shards} shards ({axes}) | 由 {shards} 个分片拼成 {n} 个张量（{axes}）
 ranks_absent | {n} of {ranks} ranks has no file: {at}; dump all ranks, or correct axes | {n} of {ranks} ranks have no file, e.g. {at}; dump all ranks, or correct axes | {ranks} 个 rank 中有 {n} 个没有任何文件，如 {at}；请 dump 所有 rank，或更正 axes
-shards_axis_twice | dims '{dims}' name axis {axis} twice; a tensor is cut once along each axis | dims '{dims}' 两次写了轴 {axis}；张量沿每个轴只切分一次
-shards_do_not_fit | shards of shapes {shape:shape} and {other:shape}, types {dtypes:and}, make no tensor by dims '{dims}'; correct dims, or dump again | 形状 {shape:shape} 与 {other:shape}（{dtypes:and}）的分片按 dims '{dims}' 拼不成一个张量
-shards_not_added | shards of {dtype} cannot be added; correct :partial in dims | {dtype} 的分片不能相加；请更正 dims 中的 :partial
 shards_not_saved | {file} is a sample, or statistics only; shards and steps are put together from whole tensors | {file} 是采样，或只有统计量；分片与各步只能由完整的张量拼成
-shards_of_other_rank | a shard of shape {shape:shape} has other dimensions than dims '{dims}'; correct dims | 形状 {shape:shape} 的分片不具有 dims '{dims}' 的各维；请更正 dims
-shards_padded | shards in {memory_format} cannot be joined without their original shape; convert them first | {memory_format} 的分片没有原始形状，无法拼接；请连同形状一起 dump，或先转换
 steps_lacking | it is in {n} of the {steps} steps that have ids, so steps cannot be joined; dump it in these, or leave it out of tokens.match | 在 {steps} 个有 id 的步中只有 {n} 个有它，无法连接；请在每步都 dump，或从 tokens.match 中去掉
 steps_without_tokens | its shape {shape:shape} does not begin with that of the ids, {ids:shape}, in each step and go on alike, so steps cannot be joined; leave it out of tokens.match | 形状 {shape:shape} 并非每步都以 id 的形状 {ids:shape} 开头且其后相同，无法连接；请从 tokens.match 中去掉
 tokens_entry | both sides have the same tokens, in other padding, order or steps; under [msdump.shards] of a suite file these lines compare token by token: {keys:and} | 两侧的 token 相同，仅填充、次序或步不同；在套件文件的 [msdump.shards] 下写入以下内容即可逐 token 比对：{keys:and}
 tokens_in_common | {n} of {tokens} tokens are those of a sequence that all sides have; the rest is not compared | {tokens} 个 token 中有 {n} 个属于各侧共有的序列；其余不比对
-tokens_come_first | tensors are compared token by token, so tokens stay their first axis; leave it out of match | 张量按 token 比较，token 须为第一轴；请在 match 中去掉它
-shards_uneven | dimension {dim}: length {n} does not divide by {by}, so it is not of such a cut; correct dims or lengths | 维度 {dim} 的长度 {n} 不能被 {by} 整除，不可能来自这样的切分；请更正 dims 或 lengths
 # from statistics
-statistic_explains | {why}: {statistic} is {left:number} left, {right:number} right | {why}：{statistic} 左侧 {left:number}，右侧 {right:number}
-slice_norms_explain | {why}, at least: the norm of slices {first} to {last} is {left:number} left, {right:number} right | {why}，这是下限：切片 {first} 至 {last} 的范数，左侧 {left:number}，右侧 {right:number}
-no_accuracy_limit_judged | no limit on accuracy could be judged without the tensors: {listed}; give one that can, e.g. {metric}, or compare the tensors themselves | 没有张量，精度阈值均无法判定：{listed}；请给出能判定的，例如 {metric}，或比对张量本身
-no_common_statistic | the sides have no finite statistic of their values in common: the left has {left}; the right has {right} | 两侧没有共有的有限数值统计量：左侧有 {left}；右侧有 {right}
-statistic_changed_sign | {statistic} changed its sign: {left:number} left, {right:number} right | {statistic} 的符号改变：左侧 {left:number}，右侧 {right:number}
-elements_changed_sign | at least {n} of {elements} elements changed their sign, more than {share:g} of them | {elements} 个元素中至少 {n} 个符号改变，超过 {share:g}
-zeros_differ | zeros: {left} left, {right} right, of {elements} elements | 零的个数：左侧 {left}，右侧 {right}，共 {elements} 个元素
-judged_by_statistics | judged by statistics ({listed}): {unseen}; metrics only where these allow it | 按统计量（{listed}）判定：{unseen}；只有这些统计量支持的指标
-judged_by_sketches | judged by sketches and statistics ({listed}): {unseen}; metrics only where these allow it | 按概要与统计量（{listed}）判定：{unseen}；只有它们支持的指标
-none_in_common | none in common | 没有共有的
-not_saved_left | the left tensor was not saved | 左侧张量未保存
-not_saved_right | the right tensor was not saved | 右侧张量未保存
-not_saved_both | neither tensor was saved | 两侧张量均未保存
-digests_differ | digests differ: the tensors are not equal bit for bit | 摘要不同：张量并非逐位相等
-digests_equal | digests are equal, and so are all bits | 摘要相同：逐位相等
-digests_prove_nothing | {listed} is equal, which proves nothing: other values can have it, too | {listed} 相同不能证明什么：其他数值也可能得到它
 digest_contradicted | {digest} says that all bytes are equal, {listed:and} that they are not: one of the two is wrong; dump again | {digest} 表明所有字节相等，{listed:and} 却表明不等：必有一方有误；请重新转储
-places_not_saved | both sides have NaN or Inf, at places that were not saved: nonfinite_mismatch is not judged ({rule}); compare the tensors themselves | 两侧都有 NaN 或 Inf，但位置未保存：nonfinite_mismatch 未判定（{rule}）；请比对张量本身
-too_close | {metric} is at {low:g} to {high:g} of its limit {limit} by sketches ({rule}): compare the tensors themselves | 按概要，{metric} 为其阈值 {limit} 的 {low:g} 至 {high:g} 倍（{rule}）：请比对张量本身
-sketches_equal_digests_differ | digests differ, and sketches see no difference; compare the tensors themselves | 摘要不同，而概要看不出差异；请比对张量本身
-sketches_of_two_sizes | sketches of {left} and {right} buckets cannot be compared; record or sketch one side again | {left} 个桶与 {right} 个桶的概要无法比对；请重新记录或概括其中一侧
-sketches_of_two_orders | sketches of tensors whose axes are in another order cannot be compared; keep the tensors of one side | 两侧张量的轴顺序不同，其概要无法比对；请保留一侧的张量
-statistics_do_not_tell | not judged, since statistics do not show it: {listed} | 统计量无法体现，因此未判定：{listed}
-shapes_not_compared | the {sides:and} table has no shapes, so shapes were not compared | {sides:and}的统计表没有形状，因此未比对形状
-zeros_added | statistics of {memory_format} include its padding: {n} zeros were added to the other side's | {memory_format} 的统计量包含其填充：已为另一侧加上 {n} 个零
-"""
-)
-
-
-# Sentences on causes: roles, why an operator has its role, how errors grow; in English and in Chinese.
-
-CAUSES = read_rows(
-    """
-# roles
+# roles, which summaries count
 count_cause | {n} cause | {n} causes | {n} 个起因
 count_accumulated | {n} accumulated | {n} 个累积
 count_inherited | {n} inherited | {n} 个继承
 count_unknown | {n} unknown | {n} 个来源不明
-found_by | {text}; found by {source} | {text}；依据：{source}
 between_sources |  and  | 和
-by_graph | the run's own graph | 运行自身的计算图
-by_right_graph | the right side's graph | 右侧的计算图
-by_fusion | the fusion JSON | 融合规则 JSON
-by_order | execution order (no graph connects the operators) | 执行顺序（没有计算图说明算子间的连接）
-cause_line | cause  {operator} (op {place} of {operators}): {reason} | 起因  {operator}（第 {place} 个算子，共 {operators} 个）：{reason}
-more_causes | and {n} more causes; --msdump-show=all lists them | 另有 {n} 个起因；--msdump-show=all 可全部列出
-same_in | the same in {n} more: {names} | 另有 {n} 处相同：{names}
-inherited_line | {n} inherited: {names} | 被 {n} 个继承：{names}
-accumulated_line | accumulated  {operator} (op {place} of {operators}): {reason} | 累积  {operator}（第 {place} 个算子，共 {operators} 个）：{reason}
-accumulated_after | {n} accumulated after it: {names} | 其后另有 {n} 个累积：{names}
-more_accumulated | and {n} more accumulated; --msdump-show=all lists them | 另有 {n} 个累积；--msdump-show=all 可全部列出
-unknown_line | unknown  {names}: {reason} | 来源不明  {names}：{reason}
-more_unknown | and {n} more reasons; --msdump-show=all lists them | 另有 {n} 种原因；--msdump-show=all 可全部列出
-without_cause | inherited  {names}: their inputs fail, and what made them is unknown (not compared or no graph) | 继承  {names}：其输入未通过，而这些输入的来源未比对，或没有计算图说明来源
-amplifying | error amplification (output error / input error): {names} | 误差放大倍数（输出误差 / 输入误差）：{names}
-grew_within | grew {step} at {operator}, still within its limit | 误差在 {operator} 处{step}，仍在阈值之内
-loose_limits | these limits are loose: the mistake may be far ahead of the first operator that fails | 阈值较宽松，真正出错的算子可能远在最先未通过的算子之前
-step_times | × {factor} | 增长 × {factor}
-step_from_equal | from 0 | 由 0 增长
-largest_growth | the largest growth is {step} at {operator} | 增长最大处为 {operator}：{step}
 short_cause | cause: {names} | 起因：{names}
 of_total_fail | {n} of {total} tensors fails | {n} of {total} tensors fail | {total} 个张量中 {n} 个未通过
 lead_cause | cause {names} | 起因 {names}
 lead_first | first {names} | 最先 {names}
-role_cause | role cause | 角色：起因
-role_accumulated | role accumulated | 角色：累积
-role_inherited | role inherited | 角色：继承
-role_unknown | role unknown | 角色：来源不明
-# why it has its role: the English stands in results.json
-why_unseen | not all of its inputs were compared: {suspects} | 其输入没有全部比对：{suspects}
-why_shared | other failing operators share an input that was not compared: {suspects} | 其他未通过的算子与它共用一个未比对的输入：{suspects}
-why_circle | it is in a loop of operators that all fail: {suspects} | 它所在的环中算子均未通过：{suspects}
-why_order | no graph connects the operators: it runs after a failing one, but may be wrong by itself | 没有计算图说明算子间的连接；它排在某个未通过的算子之后，也可能自身就有误
-why_no_order | no graph connects the operators, and nothing says in which order they ran | 没有计算图说明算子间的连接，执行顺序也未知
-why_order_jump | no graph connects the operators; the largest jump before it in execution order is {step} at {at}, still within its limit | 没有计算图说明算子间的连接；此前按执行顺序最大的跳变在 {at} 处（{step}），仍在阈值之内
-why_feeds | no graph shows its inputs | 没有计算图说明其输入
-why_earlier | its input may come from an earlier part of the run, which fails, too | 其输入可能来自运行中更早的部分，而那部分也未通过
-why_ranks | its input comes from other ranks, and some of those fail | 其输入来自其他 rank，其中有未通过的
-why_input | its input fails, and the operator that made it was not judged: {suspects} | 其输入未通过，而产生该输入的算子没有判定结论：{suspects}
-why_step | through parameters that the iteration before updated: {suspects} | 经由上一次迭代更新的参数：{suspects}
-why_before | its input fails; before that: {suspects} | 其输入未通过；在此之前：{suspects}
-why_first | the first to fail | 最先未通过
-why_passing | all of its inputs that were compared pass | 已比对的输入均通过
-why_grew | an input of it, or an operator before it, fails, too | 它的某个输入或排在其前的算子也未通过
-why_jump | it is still within its limit, but operators that take its output fail | 它仍在阈值之内，但使用其输出的算子未通过
-why_within | the error grew {step} here, still within its limit, and in small steps afterwards | 误差在该处{step}，仍在阈值之内，此后逐步增大
-why_accumulated | error grew from {start} to {end} of the limit over {n} operator; the largest step is {step} at {at} | error grew from {start} to {end} of the limit over {n} operators; the largest step is {step} at {at} | 误差经 {n} 个算子由阈值的 {start} 增至 {end}；最大的一步在 {at} 处（{step}）
-region_first | the first to fail, and no graph says what feeds it: {text} | 最先未通过，且没有计算图说明其输入来源：{text}
-region_operators | {text}; not compared in between: {names} | {text}；其间未比对：{names}
-region_lines | {text} ({lines}) | {text}（{lines}）
-region_in | in {module}, {text} | 在 {module} 中，{text}
-region_after | after {after}, {text} | 位于 {after} 之后，{text}
-region_input | before the input of {end} | {end} 的输入之前
-region_output | up to the output of {end} | 直到 {end} 的输出
-grown | its error grew {step}, from {start} to {end} of its limit | 其误差{step}，由阈值的 {start} 增至 {end}
-grown_from_equal | its error is {end} of its limit, and its inputs are equal | 其误差为阈值的 {end}，而其输入相等
-left_out | its input on the right has no partner: {names} | 它在右侧的输入没有配对：{names}
-or_before | it, or an operator before it that was not compared: {suspects} | 起因是它，或在它之前未比对的算子：{suspects}
-given_unseen | not compared: {names} | 未比对：{names}
-given_before | not compared with their values before the step: {names} | 未比对本步之前的值：{names}
-operators_before | {n} operator before {operator} | {n} operators before {operator} | {operator} 之前的 {n} 个算子
-operations_before | operations before {operator} | {operator} 之前的运算
-state_not_dumped | not dumped | 未落盘
-state_not_run | not run | 未运行
-state_no_partner | no partner | 未配对
-state_compared_in_part | compared in part | 仅部分比对
-state_not_selected | not selected | 未选中
-state_fails | fails | 未通过
-state_passes | passes | 通过
-role_because | {role}: {reason} | {role}；{reason}
-role_from | {role} from {names} | {role}（来自 {names}）
 """
 )

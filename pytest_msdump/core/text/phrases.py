@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from pytest_msdump.core.text.commands import COMMANDS, REPLAY
-from pytest_msdump.core.text.findings import CAUSES, FINDINGS
+from pytest_msdump.core.text.findings import FINDINGS
 from pytest_msdump.core.text.message import LANGUAGES, Message, Rows, Template, plain_text
 from pytest_msdump.core.text.sentences import SENTENCES
 from pytest_msdump.core.text.unmatched import NOTES, UNMATCHED
@@ -29,9 +29,7 @@ def _joined(tables: tuple[Rows, ...]) -> dict[str, dict[str, Template]]:
     }
 
 
-CATALOGUES: Mapping[str, Mapping[str, Template]] = _joined(
-    (CAUSES, FINDINGS, UNMATCHED, SENTENCES, REPLAY, COMMANDS, NOTES)
-)
+CATALOGUES: Mapping[str, Mapping[str, Template]] = _joined((FINDINGS, UNMATCHED, SENTENCES, REPLAY, COMMANDS, NOTES))
 
 
 @cache

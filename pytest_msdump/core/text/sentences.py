@@ -137,15 +137,6 @@ more_tensors | and {n} more tensors; results.json has them all | 另有 {n} 个�
 rest_reasons | and {n} more reasons; results.json has them all | 另有 {n} 种原因，全部见 results.json
 # pairs that look wrong
 suspicious | {n} suspicious pair: another tensor fits far better | {n} suspicious pairs: another tensor fits far better | {n} 个可疑配对：另有张量更吻合
-better_right | {names} on the right fits far better ({why}): a wrong pair, or the left computes the wrong tensor here | 右侧的 {names} 更吻合（{why}）：配对有误，或左侧在此处算出了别的张量
-better_left | {names} on the left fits the right far better ({why}): a wrong pair, or the left computes this tensor elsewhere | 左侧的 {names} 与右侧更吻合（{why}）：配对有误，或左侧在别处算出了该张量
-with_doubt | {text}; ambiguous: {doubt} | {text}；无法确定：{doubt}
-doubt_several | several tensors have these values | 有多个张量的值与此相同
-doubt_values | too few different values to recognise a tensor | 不同的值太少，无法辨认张量
-doubt_names | names or the fusion file pair these two, so the operator may just pass its input through | 名称或融合规则将两者配对，该算子可能只是透传了输入
-more_suspicious | and {n} more suspicious pairs; --msdump-show=all lists them | 另有 {n} 个可疑配对；--msdump-show=all 可全部列出
-do_map_instead | if a pair is wrong, msdump.toml needs: | 若配对有误，应在 msdump.toml 中写：
-in_place_of | in place of {entry} | 取代 {entry}
 fits | values agree to {apart}, {shape} | 数值相差 {apart}，{shape}
 fits_equal | values are equal, {shape} | 数值相等，{shape}
 fits_by_against | names or order say so, {shape}; values differ by {apart} of their norm | 名称或执行顺序如此表明，{shape}；相对欧氏距离 {apart}
@@ -271,8 +262,6 @@ range_too_large | the range of a side is larger than float64 can hold | 某一�
 tensors_are_complex | the tensors are complex | 张量为复数
 right_zero_left_next_to_it | the right side is all 0, and the left differs from it by no more than {dtype} rounds | 右侧全为 0，左侧与其相差不超过 {dtype} 的舍入误差
 bits_of_other_types | dtypes differ: {left} and {right} | 数据类型不同：{left} 与 {right}
-bits_not_told | the sides have no digest in common that proves equal bits (md5, sha1, blake2b, xxh3_128); equal statistics, CRC and XOR do not | 两侧没有能证明逐位相等的共有摘要（md5、sha1、blake2b、xxh3_128）；统计量、CRC、XOR 相等不能证明
-one_side_nonfinite | one side has {title}, and the statistics of the {side:word} do not count them | 一侧含有 {title}，而{side:word}的统计量没有计数
 counted_with_other_tolerance | it was counted with rtol {rtol:g} and atol {atol:g}; another tolerance needs the data: compare again | 它是按 rtol {rtol:g}、atol {atol:g} 计数的；换用其他容差需要数据：请重新比对
 # shapes that do not meet
 element_counts_differ | left {left:shape} has {n:elements}, right {right:shape} has {m:elements}: not the same tensor, or not the same input; name the intended pair in the map | 左侧 {left:shape} 有 {n:elements}，右侧 {right:shape} 有 {m:elements}：不是同一张量，或输入不同；请在映射中指明应配对的张量
@@ -292,10 +281,7 @@ piece_of_other_shape | the file holds {shape:shape}, and parts of {expected:shap
 crop_of_unknown_axis | `crop = "{axis}"`: nothing says which axis of {left:shape} and {right:shape} that is; write its number, -1 for the last | `crop = "{axis}"`：无从得知它是 {left:shape} 与 {right:shape} 的哪一轴；请写轴号，-1 为末轴
 crop_of_no_axis | `crop = {axis}`: left {left:shape} and right {right:shape} have no such axis in common; count from the end, -1 for the last | `crop = {axis}`：左侧 {left:shape} 与右侧 {right:shape} 没有这一共同的轴；请从末尾数起，-1 为末轴
 cropped | {side:word}: {n} of {of} along axis {axis} left out, since the other side has {kept} (crop) | {side:word}：因另一侧只有 {kept}，沿轴 {axis} 略去 {of} 个中的 {n} 个（crop）
-padded_to_be_cut | {n} of {of} along axis {axis} left out, the padding of an axis that is cut over ranks: {names} | 沿轴 {axis} 略去 {of} 个中的 {n} 个，它们是按 rank 切分的轴的填充：{names}
 cut_over_ranks | {here} = {there} / {n} along axis {axis}: the {side:word} is cut over ranks ({mesh}) and the other side is not, so this part was not compared; the header has the entries that put it together | 沿轴 {axis} 有 {here} = {there} / {n}：{side:word}按 rank 切分（{mesh}），另一侧没有，故未比对这一部分；表头列出将其拼合的条目
-cut_over_ranks_entries | cut over ranks ({axes}), and the other side is not; in [msdump] of a suite file these put it together: {shards} and {dims} (of several projections in one tensor, dims says the widths, as (q:2+k+v)) | 按 rank 切分（{axes}），另一侧没有；在套件文件的 [msdump] 中写入以下两行即可拼合：{shards} 与 {dims}（一个张量含多个投影时，dims 写明宽度，如 (q:2+k+v)）
-statistics_of_part | only statistics were saved, and those of a whole tensor say nothing of a part of it; save the tensors, or pair the whole ones | 仅保存了统计量，而整个张量的统计量不能说明其中一部分；请保存张量，或将完整张量配对
 # how two tensors were paired
 same_name | same name | 名称相同
 same_name_as | same name as {name} | 与 {name} 同名

@@ -9,13 +9,13 @@ import pytest
 from capabilities.convert.independent_dump import decode
 
 from pytest_msdump.capabilities.ascend.dump_file import open_output, open_part
+from pytest_msdump.capabilities.ascend.dump_proto import DATA_TYPES
 from pytest_msdump.capabilities.convert import dump_files
 from pytest_msdump.capabilities.convert.dump_files import DumpTensor, write_dump
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.dtypes.decode import stored_as
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.facts.dtypes import DTYPES
-from pytest_msdump.core.facts.dump_proto import DATA_TYPES
 
 # The vendor's numbers, from its published schema; those of quantised integers are the integers'.
 NUMBERS = {

@@ -2,9 +2,9 @@
 
 import pytest
 
+from pytest_msdump.capabilities.inspect.check_facts import ACTIVATIONS, CHECKS, QUANTITIES
 from pytest_msdump.capabilities.inspect.checks import parse_settings
 from pytest_msdump.core.errors import ConfigError, UnknownNameError
-from pytest_msdump.core.facts.checks import ACTIVATIONS, CHECKS, QUANTITIES
 
 
 def test_every_threshold_is_of_a_quantity_that_is_measured():

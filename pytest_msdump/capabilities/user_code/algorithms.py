@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.core.compare.user_code import Extras
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.layouts.converters import load_converters
 from pytest_msdump.core.model.comparison import CustomResult
 from pytest_msdump.core.model.tensor import TensorView
 
@@ -197,3 +199,16 @@ def _what(error: BaseException, path: Path) -> str:
     lines = [frame.lineno for frame in frames if frame.filename == str(path)]
     where = f" in line {lines[-1]}" if lines else ""
     return f"{type(error).__name__}{where}: {error}"
+
+
+def load_extras(directory: Path) -> Extras:
+    """Run a user's own code in a folder that was typed, never in one of a suite file or an ini key, and return it."""
+    converters, converter_files = load_converters(directory)
+    algorithms = load_algorithms(directory)
+    files = (*converter_files, *(algorithm.path for algorithm in algorithms.values()))
+    if not files:
+        raise ConfigError(
+            f"{directory}: holds neither format_convert/convert_FROM_to_TO.py nor algorithm/alg_NAME.py; "
+            "name the folder above format_convert and algorithm"
+        )
+    return Extras(converters=converters, algorithms=algorithms, files=files)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.arrays.writer import remove_leftovers, whole_file, write_npz, write_view
 from pytest_msdump.core.compare.opening import ArrayView
-from pytest_msdump.core.dumps.array_writer import remove_leftovers, whole_file, write_npz, write_view
 from pytest_msdump.core.errors import MsdumpError, TensorFileError
 
 VALUES = np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 7
@@ -103,7 +103,7 @@ def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path) -
     (tmp_path / ".msdump-convert-notes.txt").write_text("kept")
     code = (
         "import os, signal, sys\nfrom pathlib import Path\n"
-        "from pytest_msdump.core.dumps.array_writer import whole_file\n"
+        "from pytest_msdump.capabilities.arrays.writer import whole_file\n"
         "with whole_file(Path(sys.argv[1])) as stream:\n"
         "    stream.write(b'half'); stream.flush(); os.kill(os.getpid(), signal.SIGKILL)\n"
     )

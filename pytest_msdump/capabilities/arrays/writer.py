@@ -15,8 +15,8 @@ from uuid import uuid4
 import numpy as np
 from numpy.lib import format as npy_format
 
+from pytest_msdump.capabilities.arrays.encode import encode
 from pytest_msdump.core.dtypes.decode import to_double
-from pytest_msdump.core.dtypes.encode import encode
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.model.tensor import TensorView

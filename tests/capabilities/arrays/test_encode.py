@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.arrays.encode import encode
 from pytest_msdump.core.dtypes.decode import can_decode, stored_as
-from pytest_msdump.core.dtypes.encode import encode
 from pytest_msdump.core.dtypes.low_precision import BYTE_TABLES
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.facts.dtypes import DTYPES

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from pytest_msdump.capabilities.fusion.origins import Rulebook, Wish
 from pytest_msdump.core.matching.coordinates import Place, compatible, without_occurrence
 from pytest_msdump.core.matching.explain import elsewhere, listed, place_text, slots_listed, typed_name
-from pytest_msdump.core.matching.origins import Rulebook, Wish
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState, competing
 from pytest_msdump.core.matching.rules import FusionRules
 from pytest_msdump.core.matching.selection import Lost, MapEntry

@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.user_code.algorithms import AlgorithmArguments, load_algorithms, run_algorithms
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.metrics.custom import AlgorithmArguments, load_algorithms, run_algorithms
 from pytest_msdump.core.model.comparison import CustomResult
 
 GOOD = "def compare(left, right, args):\n    return str(abs(left - right).sum()), 'sum'\n"

@@ -115,6 +115,3 @@ OPTIMIZER_STATES = (*_ADAM, "accum", "accumulation", "stat", "mean_square", "mea
 
 # First scope of the operators that compute gradients, in lower case.
 GRADIENT_SCOPES = ("gradients",)
-
-# Operator types that change weights begin so, in lower case.
-OPTIMIZERS = ("apply", "sparseapply", "fusedapply", "adam", "fusedadam", "fusedweightapply", "lamb", "sgd")

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from pytest_msdump.core.metrics import spread as room
-from pytest_msdump.core.metrics.spread import spread
+from pytest_msdump.capabilities.html import spread as room
+from pytest_msdump.capabilities.html.spread import spread
 from pytest_msdump.core.report.json_report import read_json
 
 

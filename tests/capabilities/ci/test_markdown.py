@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from report import samples
 
+from pytest_msdump.capabilities.ci.markdown import markdown_text
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.report.files import write_report
-from pytest_msdump.core.report.markdown import markdown_text
 
 
 def a_report(records):
