@@ -67,6 +67,10 @@ def _load(library: Path, source: Path) -> Kernel:
     loaded.msdump_add_divergence.restype = None
     loaded.msdump_sketch.argtypes = [c_void_p, c_void_p, c_int64, c_int64, c_void_p]
     loaded.msdump_sketch.restype = None
+    loaded.msdump_xxh64.argtypes = [c_void_p, c_void_p, c_int64]
+    loaded.msdump_xxh64.restype = None
+    loaded.msdump_order_free.argtypes = [c_void_p, c_int64, c_int64, c_void_p]
+    loaded.msdump_order_free.restype = None
     return Kernel("compiled", loaded, digest)
 
 
