@@ -115,3 +115,14 @@ def test_an_algorithm_of_a_later_version_says_no_more_than_the_values_do():
     later = f"xxh9:0000/{digest(values).rpartition('/')[2]}"
     assert has_digest(values, later)
     assert not has_digest(changed(values), later)
+
+
+@each_kernel
+def test_digests_of_a_buffer_follow_what_is_written_to_it():
+    values = np.arange(12, dtype="<f4").reshape(3, 4)
+    first = digest(values)
+    values[2, 3] += 1
+    assert digest(values) != first
+    values[2, 3] -= 1
+    assert digest(values) == first
+    assert digest(values.reshape(4, 3)) != first
