@@ -1,6 +1,6 @@
 """What this capability adds."""
 
-NEEDS = ("ascend", "graphs", "msprobe", "overflow", "record", "statistics")
+NEEDS = ("ascend", "frameworks", "graphs", "msprobe", "overflow", "record", "statistics")
 
 COMMANDS = {
     "convert": (
