@@ -110,13 +110,39 @@ def _sums_of_block(block: Array) -> Array:
     for seed in _SEEDS:
         bits = np.full(block.size, seed, np.uint64)
         for column in padded.view("<u8").T:
-            # The finaliser of splitmix64.
-            bits = bits ^ column.astype(np.uint64)
-            bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            bits = bits ^ (bits >> np.uint64(31))
+            bits = _mixed(bits ^ column.astype(np.uint64))
         sums.append(bits.sum(dtype=np.uint64))
     return np.array(sums)
+
+
+def _mixed(bits: Array) -> Array:
+    """Return what the finaliser of splitmix64 makes of numbers."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Array = bits ^ (bits >> np.uint64(31))
+    return mixed
+
+
+def drawn(key: int, start: int, count: int) -> Array:
+    """Return `count` numbers from 0 to 1 of the stream of splitmix64 that begins at `key`, from number `start` on."""
+    places = np.arange(start + 1, start + count + 1, dtype=np.uint64)
+    bits = _mixed(np.uint64(key) + places * np.uint64(_SEEDS[0]))
+    numbers: Array = (bits >> np.uint64(11)).astype(np.float64)
+    numbers *= 2.0**-53
+    return numbers
+
+
+def noisy_copy(values: Array, key: int, scale: float) -> Array | None:
+    """Return each x of a contiguous array as x + x · scale · (`drawn` - ½), rounded once, a copy.
+
+    Zeros stay, and so does what is not finite or would become so. ``None`` where the kernel cannot do it.
+    """
+    library = _library()
+    if library is None or values.dtype not in ("<f4", "<f8"):
+        return None
+    made = np.empty_like(values)
+    library.msdump_noise(values.ctypes.data, values.itemsize, values.size, 0, key, scale, made.ctypes.data)
+    return made
 
 
 def _library() -> CDLL | None:

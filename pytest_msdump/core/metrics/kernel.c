@@ -1474,7 +1474,7 @@ void msdump_sketch(const SketchJob *job, const char *raw, int64_t count, int64_t
     }
 }
 
-/* -- digests of bytes ---------------------------------------------------------------------------------------------- */
+/* -- digests of bytes, and noise ---------------------------------------------------------------------------------------------- */
 
 #define ROTATED(x, n) ((x) << (n) | (x) >> (64 - (n)))
 
@@ -1527,4 +1527,25 @@ CLONES_OF_WORDS void msdump_order_free(const char *raw, int64_t count, int64_t s
     }
     sums[0] += a;
     sums[1] += b;
+}
+
+#define ADD_NOISE(Real, Raw)                                                                                           \
+    for (int64_t i = 0; i < count; i++) {                                                                              \
+        const Real kept = ((const Raw *)raw)[i];                                                                       \
+        const double x = kept;                                                                                         \
+        const double drawn = (double)(int64_t)(mixed(key + (uint64_t)(start + i + 1) * 0x9E3779B97F4A7C15u) >> 11);    \
+        const double noisy = (drawn * 0x1p-53 - 0.5) * scale * x + x;                                                  \
+        const Real rounded = (Real)noisy;                                                                              \
+        ((Real *)out)[i] = x != 0.0 && rounded - rounded == 0 ? rounded : kept;                                        \
+    }
+
+/* What `hashing.noisy_copy` says, of float32 or float64. */
+CLONES_OF_WORDS void msdump_noise(const char *raw, int64_t size, int64_t count, int64_t start, uint64_t key,
+                                  double scale, char *restrict out)
+{
+    if (size == 4) {
+        ADD_NOISE(float, RawFloat)
+    } else {
+        ADD_NOISE(double, RawDouble)
+    }
 }
