@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["NETWORKS", "Network", "resnet18"]
+__all__ = ["NETWORKS", "Network", "decoder", "resnet18"]
 
 
 class Network(NamedTuple):
@@ -27,6 +27,50 @@ class Known(NamedTuple):
 def resnet18() -> Any:
     """Return torchvision's ResNet-18 with random weights."""
     return torchvision_models().resnet18()
+
+
+def decoder(layers: int, width: int) -> Any:
+    """Return a decoder as Llama is one, without rotations: RMS norms, causal attention, a gated MLP; random weights."""
+    import torch
+    from torch import nn
+
+    class Attention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.q_proj, self.k_proj, self.v_proj, self.o_proj = (nn.Linear(width, width, bias=False) for _ in range(4))
+
+        def forward(self, x: Any) -> Any:
+            split = (one(x).unflatten(-1, (-1, 64)).transpose(1, 2) for one in (self.q_proj, self.k_proj, self.v_proj))
+            mixed = nn.functional.scaled_dot_product_attention(*split, is_causal=True)
+            return self.o_proj(mixed.transpose(1, 2).flatten(2))
+
+    class Mlp(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            inner = width * 11 // 4 // 64 * 64
+            self.gate_proj, self.up_proj = (nn.Linear(width, inner, bias=False) for _ in range(2))
+            self.act, self.down_proj = nn.SiLU(), nn.Linear(inner, width, bias=False)
+
+        def forward(self, x: Any) -> Any:
+            return self.down_proj(self.act(self.gate_proj(x)) * self.up_proj(x))
+
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm1, self.attention, self.norm2, self.mlp = nn.RMSNorm(width), Attention(), nn.RMSNorm(width), Mlp()
+
+        def forward(self, x: Any) -> Any:
+            x = x + self.attention(self.norm1(x))
+            return x + self.mlp(self.norm2(x))
+
+    torch.manual_seed(0)
+    words = 16000 * width // 512
+    return nn.Sequential(
+        nn.Embedding(words, width),
+        *(Layer() for _ in range(layers)),
+        nn.RMSNorm(width),
+        nn.Linear(width, words, bias=False),
+    )
 
 
 def torchvision_models() -> Any:

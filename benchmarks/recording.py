@@ -4,6 +4,7 @@ python benchmarks/recording.py                        PyTorch: a small convoluti
 python benchmarks/recording.py --framework keras      mindspore, keras and onnx likewise
 python benchmarks/recording.py --steps 2              a quick look
 python benchmarks/recording.py --graph                what following tensors adds to a recording of ResNet-18
+python benchmarks/recording.py --decoder 336          CPU time with a decoder of so many million weights: 336 or 95
 """
 
 from __future__ import annotations
@@ -13,11 +14,26 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 from recorded_models import FRAMEWORKS, Case
 
 MOST_FOR_THE_GRAPH = 1.15
+# Millions of weights → layers and width.
+DECODERS = {336: (21, 1024), 95: (10, 768)}
+# What is recorded, tokens, whether it trains → the most CPU time over that of a plain step.
+GOALS: dict[tuple[str, int, bool], float | None] = {
+    ("full", 256, False): 1.8,
+    ("full, digests=False", 256, False): None,
+    ("sketch", 256, False): 1.3,
+    ("sketch, digests=False", 256, False): None,
+    ("full", 64, False): 2.2,
+    ("sketch, gradients", 64, True): 1.6,
+    ("full, gradients", 64, True): 2.5,
+    ("perturbed, over recorded", 256, False): 1.5,
+}
 
 
 def main() -> int:
@@ -26,10 +42,13 @@ def main() -> int:
     parser.add_argument("--framework", choices=FRAMEWORKS, default="torch", help="what runs the networks")
     parser.add_argument("--steps", type=int, default=10, help="steps each way (default: 10)")
     parser.add_argument("--graph", action="store_true", help="what the graph of a recording costs; needs torchvision")
+    parser.add_argument("--decoder", type=int, choices=DECODERS, metavar="MILLIONS", help="a large model's costs")
     parser.add_argument("--dir", type=Path, help="where dumps are written (default: the temporary folder)")
     arguments = parser.parse_args()
     if arguments.graph:
         return graph_cost(arguments.steps, arguments.dir)
+    if arguments.decoder:
+        return decoder_cost(arguments.decoder, arguments.steps, arguments.dir)
     title, cases = FRAMEWORKS[arguments.framework]()
     print(f"{title}, medians of {arguments.steps} steps")
     print(
@@ -91,6 +110,52 @@ def graph_cost(steps: int, parent: Path | None) -> int:
         f"without the graph {without * 1e3:.0f} ms, with it {with_graph * 1e3:.0f} ms: {ratio - 1:+.1%}, allowed +15%"
     )
     return 1 if ratio > MOST_FOR_THE_GRAPH else 0
+
+
+def decoder_cost(millions: int, steps: int, parent: Path | None) -> int:
+    """Print the CPU seconds of recordings of one step each, opening and end included, over a plain step."""
+    import torch
+    from live_networks import decoder
+
+    from pytest_msdump.record import Perturbation, Recorder
+
+    torch.set_num_threads(1)
+    layers, width = DECODERS[millions]
+    model = decoder(layers, width)
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    weights = sum(one.numel() for one in model.parameters()) / 1e6
+    print(f"{weights:.0f} M weights, one thread, medians of {steps}, CPU time")
+    print(f"{'recorded':<28} {'tokens':>6} {'plain s':>8} {'recorded s':>10} {'ratio':>6} {'goal':>5}")
+    over = 0
+    for (kind, tokens, trains), goal in GOALS.items():
+        options = {"save": kind.split(",")[0].replace("perturbed", "full"), "gradients": "gradients" in kind}
+        options["digests"] = "digests=False" not in kind
+        words = torch.randint(0, 16000, (1, tokens))
+
+        def step(words: torch.Tensor = words, trains: bool = trains) -> None:
+            with torch.set_grad_enabled(trains):
+                made = model(words)
+                if trains:
+                    model.zero_grad()
+                    made.logsumexp(-1).mean().backward()
+                    optimizer.step()
+
+        def seconds(*, step: Any = step, **options: Any) -> float:
+            with tempfile.TemporaryDirectory(prefix="msdump_recording_", dir=parent) as folder:
+                start = time.process_time()
+                with Recorder(folder).torch(model, directory=f"{folder}/dump", **options) if options else nullcontext():
+                    step()
+                return time.process_time() - start
+
+        other = options if kind.startswith("perturbed") else {}
+        more = {"perturb": Perturbation(1)} if other else {}
+        pairs = [(seconds(**other), seconds(**options, **more)) for _ in range(steps + 1)][1:]
+        plain, recorded = (statistics.median(column) for column in zip(*pairs, strict=True))
+        ratio = statistics.median(two / one for one, two in pairs)
+        over += goal is not None and ratio > goal
+        shown = f"{kind}, SGD step" if trains else kind
+        print(f"{shown:<28} {tokens:>6} {plain:>8.2f} {recorded:>10.2f} {ratio:>6.2f} {goal or '':>5}", flush=True)
+    return int(over > 0)
 
 
 if __name__ == "__main__":

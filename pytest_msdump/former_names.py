@@ -23,6 +23,10 @@ JOINED = {
     "core.facts.kinds": "core.matching.kinds",
     "core.facts.replay": "core.facts.profiles",
     "core.matching.addresses": "core.matching.selection",
+    **{
+        f"capabilities.record.{name}": f"capabilities.frameworks.{name}"
+        for name in ("caffe", "keras", "keras_backends", "mindspore", "onnx", "recorder", "tf_graphs")
+    },
     **{f"core.dumps.{name}": f"capabilities.tensor_files.{name}" for name in ("npz", "safetensors", "torch_file")},
     "core.dumps.npy_tree": "capabilities.tensor_files.folder",
     "core.dumps.npy_file": "core.dumps.npy",

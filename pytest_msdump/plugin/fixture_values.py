@@ -26,8 +26,8 @@ from pytest_msdump.plugin.sources import absolute
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from pytest_msdump.capabilities.frameworks.recorder import Recorder
     from pytest_msdump.capabilities.programs.repeats import Repeats
-    from pytest_msdump.capabilities.record.recorder import Recorder
     from pytest_msdump.core.model.dump import Dump
     from pytest_msdump.core.model.record import Record
     from pytest_msdump.core.model.report import Report

@@ -13,8 +13,8 @@ from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.plugin.hooks import gate_hooks
 
 if TYPE_CHECKING:
+    from pytest_msdump.capabilities.frameworks.recorder import Recorder
     from pytest_msdump.capabilities.programs.repeats import Repeats
-    from pytest_msdump.capabilities.record.recorder import Recorder
     from pytest_msdump.capabilities.record.variation import Control, Perturbation
     from pytest_msdump.core.compare.opening import OpenDump
     from pytest_msdump.core.model.report import Report

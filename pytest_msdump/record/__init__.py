@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from pytest_msdump.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_msdump.capabilities.record.caffe import from_caffe
+    from pytest_msdump.capabilities.frameworks.caffe import from_caffe
+    from pytest_msdump.capabilities.frameworks.recorder import Recorder
     from pytest_msdump.capabilities.record.manifest import this_rank
-    from pytest_msdump.capabilities.record.recorder import Recorder
     from pytest_msdump.capabilities.record.reference import keep_reference
     from pytest_msdump.capabilities.record.variation import Control, Perturbation
     from pytest_msdump.capabilities.record.writer import DumpWriter
@@ -35,10 +35,10 @@ __all__ = [
 _HOMES = {
     "Control": "pytest_msdump.capabilities.record.variation",
     "Perturbation": "pytest_msdump.capabilities.record.variation",
-    "from_caffe": "pytest_msdump.capabilities.record.caffe",
+    "from_caffe": "pytest_msdump.capabilities.frameworks.caffe",
     "DumpWriter": "pytest_msdump.capabilities.record.writer",
     "RawArray": "pytest_msdump.core.dtypes.arrays",
-    "Recorder": "pytest_msdump.capabilities.record.recorder",
+    "Recorder": "pytest_msdump.capabilities.frameworks.recorder",
     "assert_same_weights": "pytest_msdump.capabilities.weights.weights",
     "keep_reference": "pytest_msdump.capabilities.record.reference",
     "load_weights": "pytest_msdump.capabilities.weights.weights",

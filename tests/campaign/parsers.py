@@ -31,6 +31,7 @@ from pytest_msdump.capabilities.convert.dump_files import KINDS, array_name
 from pytest_msdump.capabilities.convert.prototxt_command import rewire
 from pytest_msdump.capabilities.convert.renaming import compile_pattern, parts_of, read_undo
 from pytest_msdump.capabilities.convert.sources import short_name
+from pytest_msdump.capabilities.frameworks.tf_graphs import print_commands, read_listing
 from pytest_msdump.capabilities.graphs.execution_order import read_order
 from pytest_msdump.capabilities.graphs.ge_model import read_model
 from pytest_msdump.capabilities.graphs.graph_files import parse_ge_onnx, parse_ge_proto, read_graph
@@ -40,7 +41,6 @@ from pytest_msdump.capabilities.graphs.source_lines import operators_at, user_fr
 from pytest_msdump.capabilities.hook_dumps.reader import SglangDumperReader, parse_dumper_name
 from pytest_msdump.capabilities.inspect.file import file_header
 from pytest_msdump.capabilities.overflow.opdebug import read_overflow_file
-from pytest_msdump.capabilities.record.tf_graphs import print_commands, read_listing
 from pytest_msdump.capabilities.run_facts.indexing import read_run
 from pytest_msdump.capabilities.tensor_files.torch_pickle import tensors_in, value_in
 from pytest_msdump.capabilities.weights.weights import load

@@ -14,7 +14,7 @@ import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
 from pytest_msdump import assert_close
-from pytest_msdump.capabilities.record.mindspore import CellRecording, array_of
+from pytest_msdump.capabilities.frameworks.mindspore import CellRecording, array_of
 from pytest_msdump.capabilities.record.sketching import decoded_blocks
 from pytest_msdump.capabilities.statistics.count_sketch import sketch_blocks
 from pytest_msdump.core.dtypes.arrays import array_to_save

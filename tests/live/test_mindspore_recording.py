@@ -20,7 +20,7 @@ from live.recordings import arrays_of, manifest_of
 
 import pytest_msdump
 from pytest_msdump import open_dump
-from pytest_msdump.capabilities.record.recorder import opened
+from pytest_msdump.capabilities.frameworks.recorder import opened
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.record import Perturbation, Recorder
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from docs_pages import ROOT, copy_project, follow_live, options_of, run
 
-from pytest_msdump.capabilities.record.keras import KerasRecording
-from pytest_msdump.capabilities.record.onnx import OnnxRecording
-from pytest_msdump.capabilities.record.tf_graphs import TfGraphRecording
+from pytest_msdump.capabilities.frameworks.keras import KerasRecording
+from pytest_msdump.capabilities.frameworks.onnx import OnnxRecording
+from pytest_msdump.capabilities.frameworks.tf_graphs import TfGraphRecording
 
 pytestmark = pytest.mark.live
 

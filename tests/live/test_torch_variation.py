@@ -1,5 +1,6 @@
 """Perturbed and control runs of PyTorch: what they compute, what is recorded, and that everything is put back."""
 
+import warnings
 from contextlib import suppress
 
 import numpy as np
@@ -61,6 +62,10 @@ def state_of(model):
     }
 
 
+def bits(tensor):
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+
+
 def named(model):
     return [*model.named_parameters(), *model.named_buffers()]
 
@@ -70,7 +75,7 @@ def assert_same_state(model, before):
     for name, kept in before.pop("weights").items():
         new = after["weights"][name]
         assert new[:3] == kept[:3], name
-        assert new[3].numpy().tobytes() == kept[3].numpy().tobytes(), name
+        assert bits(new[3]) == bits(kept[3]), name
     after.pop("weights")
     assert after == before
 
@@ -392,3 +397,45 @@ def test_a_batch_that_was_never_split_is_no_control(recorder):
         model[0](torch.ones(4, 3))
     with pytest.raises(ConfigError, match="batch_split is of forward runs"):
         recorder.torch(model, control=Control("batch_split"), gradients=True)
+
+
+class Large(nn.Module):
+    """Weights of every kind of memory: its own, twice the same, a part of another's, an array's, another process's."""
+
+    def __init__(self, rows: int = 256):
+        super().__init__()
+        self.own = nn.Linear(256, rows)
+        self.coarse = nn.Parameter(torch.randn(256, 256).bfloat16())
+        self.turned = nn.Parameter(torch.randn(256, 256).t())
+        self.tied = nn.Linear(256, 256)
+        self.tied.weight = nn.Parameter(self.own.weight.data)
+        self.of_array = nn.Parameter(torch.from_numpy(np.ones((256, 256), "float32")))
+        self.of_read_only_file = nn.Parameter(torch.ones(256, 256))
+        self.shared = nn.Parameter(torch.randn(256, 256).share_memory_())
+
+    def forward(self, x):
+        parts = (self.turned, self.of_array, self.of_read_only_file, self.shared, self.coarse.float())
+        return self.tied(self.own(x)) + sum(x @ part for part in parts)
+
+
+@pytest.mark.parametrize("change", ["nothing", "weights", "raises"])
+def test_large_weights_are_those_from_before_after_a_perturbed_run(recorder, tmp_path, change):
+    model, x = Large().eval(), torch.randn(2, 256)
+    np.save(tmp_path / "weights.npy", np.ones((256, 256), "float32"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # not writable
+        model.of_read_only_file.data = torch.from_numpy(np.load(tmp_path / "weights.npy", mmap_mode="r"))
+    before, perturb = state_of(model), Perturbation(1, 2.0**-6)
+    floats = {name: tensor for name, tensor in named(model) if tensor.dtype == torch.float32}
+    expected = {name: perturb(name, tensor.detach().numpy()).tobytes() for name, tensor in floats.items()}
+    with suppress(ZeroDivisionError), recorder.torch(model, perturb=perturb):
+        model(x)
+        assert {name: bits(tensor) for name, tensor in floats.items()} == expected
+        assert bits(model.coarse) != bits(before["weights"]["coarse"][3])
+        if change == "weights":
+            with torch.no_grad():
+                model.own.weight.mul_(3)
+                model.own.bias.data.zero_()
+        if change == "raises":
+            raise ZeroDivisionError
+    assert_same_state(model, before)

@@ -17,6 +17,7 @@ from pytest_msdump.capabilities.statistics.tensor_statistics import quick_digest
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.errors import UnknownNameError
 from pytest_msdump.core.facts.metrics import STATISTICS
+from pytest_msdump.core.metrics.kernel import VARIABLE
 
 ARRAYS = st.sampled_from(["<f2", "<f4", "<f8", "i1", "<i8", "<u8", "u1", "?", ">f4"]).flatmap(
     lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5))
@@ -156,6 +157,7 @@ def test_xxhash_is_given_the_little_endian_bytes_of_the_tensor(monkeypatch, dtyp
             return "seen"
 
     monkeypatch.setattr(statistics, "_xxhash", lambda: SimpleNamespace(xxh3_128=Hash))
+    monkeypatch.setenv(VARIABLE, "numpy")
     assert quick_digest() == "xxh3_128"
     values = np.arange(9).astype(dtype)
     found = statistics_of(ArrayView(values), digests=("xxh3_128",), block_elements=4)

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_msdump import open_dump
 from pytest_msdump.capabilities.convert.prototxt_command import rewire
-from pytest_msdump.capabilities.record.caffe import Shared, shared_bytes
+from pytest_msdump.capabilities.frameworks.caffe import Shared, shared_bytes
 from pytest_msdump.cli import main
 from pytest_msdump.core.errors import ConfigError, DumpNotFoundError
 from pytest_msdump.record import Recorder, from_caffe

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.frameworks.recorder import opened
 from pytest_msdump.capabilities.programs.program import run_mindspore
-from pytest_msdump.capabilities.record.recorder import opened
 from pytest_msdump.core.compare.opening import OpenDump
 from pytest_msdump.core.errors import ConfigError, ProgramError
 

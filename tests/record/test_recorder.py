@@ -32,7 +32,7 @@ def test_a_framework_that_is_not_there_is_told_with_its_extra(tmp_path, method, 
 def framework(monkeypatch):
     """A framework that is there, and a recording of it that gives back what it is given."""
     monkeypatch.setattr(
-        "pytest_msdump.capabilities.record.recorder.TorchRecording", lambda model, path, **more: (model, path, more)
+        "pytest_msdump.capabilities.frameworks.recorder.TorchRecording", lambda model, path, **more: (model, path, more)
     )
     monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from pytest_msdump.capabilities.record.tf_graphs import Listed, print_commands, read_listing
+from pytest_msdump.capabilities.frameworks.tf_graphs import Listed, print_commands, read_listing
 from pytest_msdump.cli import main
 from pytest_msdump.core.dumps.file_names import parse_reference
 from pytest_msdump.core.errors import ConfigError

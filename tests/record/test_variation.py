@@ -6,10 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from kernels import needs_kernel
 
 from pytest_msdump.capabilities.record.calls import with_leaves
 from pytest_msdump.capabilities.record.writer import sketch_dump
 from pytest_msdump.core.errors import ConfigError, UnknownNameError
+from pytest_msdump.core.metrics.kernel import VARIABLE
 from pytest_msdump.record import Control, DumpWriter, Perturbation, RawArray
 
 UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "complex64": 2.0**-24, "complex128": 2.0**-53}
@@ -89,6 +91,19 @@ def test_what_is_no_floating_number_stays(dtype):
 def test_types_without_arithmetic_stay(dtype):
     array = RawArray(b"\1\2\3\4" * 4, (4,) if dtype == "complex32" else (16,), dtype)
     assert Perturbation(1)("x", array) is array
+
+
+@needs_kernel
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_kernel_and_numpy_draw_the_same_noise(monkeypatch, dtype):
+    values = values_of(dtype, 70_001)
+    values[:6] = [0.0, -0.0, np.inf, -np.inf, np.nan, np.finfo(dtype).max]
+    values[6:9] = np.finfo(dtype).smallest_subnormal
+    made = {}
+    for name in ("compiled", "numpy"):
+        monkeypatch.setenv(VARIABLE, name)
+        made[name] = [Perturbation(3, u)("w", values).tobytes() for u in (None, 0.25)]
+    assert made["compiled"] == made["numpy"]
 
 
 def test_noise_depends_on_seed_and_name_alone():

@@ -1,6 +1,6 @@
 """What this capability adds."""
 
-NEEDS = ("arrays", "ascend", "graphs", "msprobe", "overflow", "record", "statistics")
+NEEDS = ("arrays", "ascend", "frameworks", "graphs", "msprobe", "overflow", "record", "statistics")
 
 COMMANDS = {
     "convert": (

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pytest_msdump.capabilities.frameworks.caffe import shared_bytes
 from pytest_msdump.capabilities.graphs.text_proto import PHASES, BlobPlace, CaffeLayer, layers_in_phase, read_layers
-from pytest_msdump.capabilities.record.caffe import shared_bytes
 from pytest_msdump.cli.output import phrases, print_lines
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.storage.files import read_user_file, write_atomic

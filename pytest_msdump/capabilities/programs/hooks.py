@@ -1,6 +1,6 @@
 """Programs that dump: they are run, once or several times, and what they left is opened."""
 
-NEEDS = ("causes", "record", "statistics")
+NEEDS = ("causes", "frameworks", "record", "statistics")
 
 COMMANDS = {
     "repeat": (

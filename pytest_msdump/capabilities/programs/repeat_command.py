@@ -37,10 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Run the program, compare what it dumped, and print what differs; return the exit code."""
+    from pytest_msdump.capabilities.frameworks.recorder import opened
     from pytest_msdump.capabilities.programs.program import DIRECTORY, run_program
     from pytest_msdump.capabilities.programs.repeats import repeat, repeat_lines
     from pytest_msdump.capabilities.record.process import own_folder
-    from pytest_msdump.capabilities.record.recorder import opened
     from pytest_msdump.core.model.dump import Dump
     from pytest_msdump.core.report.progress import Progress
 

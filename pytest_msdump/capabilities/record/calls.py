@@ -10,22 +10,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
 from pytest_msdump.core.model.dump import Edge, Operator
 
-_OURS = f"{Path(__file__).parent}{os.sep}"
+_OURS = f"{Path(__file__).parents[1]}{os.sep}"
 # Deeper than any model nests its outputs; a value that holds itself ends here.
 _DEEPEST = 32
 
 
 def calling_line(*frameworks: str) -> str | None:
     """Return ``path:line`` of the innermost caller that is neither this package nor below a framework's folder."""
-    files = (getattr(sys.modules.get(name), "__file__", None) for name in frameworks)
-    # Names in angle brackets are of code that has no file.
-    skipped = (_OURS, "<", *(f"{Path(file).parent}{os.sep}" for file in files if file))
+    skipped = _folders(*(getattr(sys.modules.get(name), "__file__", None) for name in frameworks))
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         path = frame.f_code.co_filename
@@ -33,6 +32,12 @@ def calling_line(*frameworks: str) -> str | None:
             return f"{path}:{frame.f_lineno}"
         frame = frame.f_back
     return None
+
+
+@lru_cache
+def _folders(*files: str | None) -> tuple[str, ...]:
+    # Names in angle brackets are of code that has no file.
+    return (_OURS, "<", *(f"{Path(file).parent}{os.sep}" for file in files if file))
 
 
 def bound_arguments(function: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from pytest_msdump.capabilities.record.manifest import digest, movable, write_manifest
+from pytest_msdump.capabilities.record.manifest import SHA_256, digest, movable, write_manifest
 from pytest_msdump.capabilities.record.variation import Control, Perturbation
 from pytest_msdump.capabilities.record.writer import check_save, safe_name, sketch_dump
 from pytest_msdump.capabilities.statistics.count_sketch import BUCKETS
@@ -198,7 +198,8 @@ def _describe(value: Any) -> str:
     if is_dataclass(value):
         return f"{_name(type(value))} {_describe({field.name: getattr(value, field.name) for field in fields(value)})}"
     try:
-        return f"array {digest(value)}"
+        # Whatever digests this installation makes quickly: a kept reference is for all of them.
+        return f"array {digest(value, algorithm=SHA_256)}"
     except (ConfigError, TypeError, ValueError) as error:
         raise ConfigError(
             f"the key of a reference holds a {type(value).__name__}, whose content is unknown; "

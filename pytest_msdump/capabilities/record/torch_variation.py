@@ -49,8 +49,8 @@ def perturbed(name: str, tensor: Any, perturb: Change) -> Any:
     if made is array:
         return tensor
     bits = torch.from_numpy(made.data if isinstance(made, RawArray) else made)
-    changed = torch.empty_like(tensor.detach())
-    return changed.copy_(bits.view(tensor.dtype).reshape(tensor.shape))
+    changed = bits.view(tensor.dtype).reshape(tensor.shape)
+    return changed if tensor.is_contiguous() else torch.empty_like(tensor.detach()).copy_(changed)
 
 
 def with_channels_last(_: str, tensor: Any) -> Any:

@@ -15,6 +15,7 @@ from pytest_msdump.core.dtypes.arrays import RawArray, array_to_save
 from pytest_msdump.core.dtypes.decode import storage_of, to_double
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.facts.dtypes import DTYPES, EPSILON
+from pytest_msdump.core.metrics.hashing import drawn, noisy_copy
 
 Array = npt.NDArray[Any]
 
@@ -82,26 +83,29 @@ class Perturbation:
         u = self.unit(kind)
         if u is None:
             return array
-        storage, flat = storage_of(values.dtype.str, logical, where=name), values.reshape(-1)
-        generator = np.random.default_rng([self.seed, *hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()])
-        made = np.empty_like(flat)
-        for start in range(0, flat.size, _BLOCK):
-            block = flat[start : start + _BLOCK]
-            made[start : start + _BLOCK] = _perturbed(storage.decode(block), kind, u, generator).view(values.dtype)
+        title = f"{self.seed}\0".encode() + name.encode("utf-8", "surrogatepass")
+        key = int.from_bytes(hashlib.sha256(title).digest()[:8], "little")
+        flat = values.reshape(-1)
+        made = noisy_copy(flat, key, 2 * u) if logical is None else None
+        if made is None:
+            made, storage = np.empty_like(flat), storage_of(values.dtype.str, logical, where=name)
+            for start in range(0, flat.size, _BLOCK):
+                block = storage.decode(flat[start : start + _BLOCK])
+                made[start : start + _BLOCK] = _perturbed(block, kind, u, key, start).view(values.dtype)
         shaped = made.reshape(values.shape)
         if isinstance(array, np.ndarray):
             return shaped.view(array.dtype)
         return shaped if logical is None else RawArray(shaped, values.shape, logical)
 
 
-def _perturbed(values: Array, kind: str, u: float, generator: np.random.Generator) -> Array:
-    """Return the bytes of perturbed values of a type."""
+def _perturbed(values: Array, kind: str, u: float, key: int, start: int) -> Array:
+    """Return the bytes of perturbed values of a type, the first of which has the number `start`."""
     component = DTYPES[kind].component or kind
     plain = values.view(component) if values.dtype.kind == "c" else values
     exact = to_double(plain)
     with np.errstate(all="ignore"):
         # Not x·(1 + u·ξ): of float64, the factor would itself be rounded to 1.
-        noisy = generator.random(exact.size)
+        noisy = drawn(key, start * (exact.size // values.size), exact.size)
         noisy -= 0.5
         noisy *= 2 * u
         noisy *= exact

@@ -1,6 +1,6 @@
 """Each operator is given its own inputs again: by the model of the reference, or by definitions of its kernels."""
 
-NEEDS = ("graphs", "record", "suggest")
+NEEDS = ("frameworks", "graphs", "record", "suggest")
 
 COMMANDS = {
     "replay": (

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_msdump.capabilities.frameworks.keras import KerasRecording, layers_of, variables_of
+from pytest_msdump.capabilities.frameworks.keras_backends import keras_backend
 from pytest_msdump.capabilities.record.calls import leaves, with_leaves
-from pytest_msdump.capabilities.record.keras import KerasRecording, layers_of, variables_of
-from pytest_msdump.capabilities.record.keras_backends import keras_backend
 from pytest_msdump.capabilities.replay.forcing import (
     EXP_FAMILY,
     GRADIENTS,

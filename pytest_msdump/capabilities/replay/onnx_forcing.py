@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.capabilities.record.onnx import Model, OnnxNode
+from pytest_msdump.capabilities.frameworks.onnx import Model, OnnxNode
 from pytest_msdump.capabilities.replay.forcing import EXP_FAMILY, ForcedPlace, Forcing, Marks, not_replayable, precision
 from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.dtypes.decode import rounded_to

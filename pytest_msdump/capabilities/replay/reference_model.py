@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from pytest_msdump.capabilities.frameworks.onnx import Model, OnnxRecording, load_model
 from pytest_msdump.capabilities.record.manifest import has_digest
-from pytest_msdump.capabilities.record.onnx import Model, OnnxRecording, load_model
 from pytest_msdump.capabilities.replay.forcing import GRADIENTS, OPTIMIZER, Forcing
 from pytest_msdump.capabilities.replay.keras_forcing import KerasModel, force_layers, keras_model
 from pytest_msdump.capabilities.replay.onnx_forcing import force_nodes, inputs_of

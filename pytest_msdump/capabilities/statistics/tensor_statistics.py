@@ -15,13 +15,14 @@ import numpy as np
 from pytest_msdump.core.errors import UnknownNameError, nearest
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import STATISTICS
+from pytest_msdump.core.metrics.hashing import Xxh64, has_compiled_hashes
 from pytest_msdump.core.metrics.sums import EMPTY, Moments, Sum, moments
 from pytest_msdump.core.metrics.values import Array, Doubles, Workspace, components, numbers
 from pytest_msdump.core.model.tensor import Statistic, TensorView
 
 DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
 # Those that can be of values, where a view does not keep the bytes.
-_OF_VALUES = frozenset({"blake2b", "xxh3_128", "xor64_wide"})
+_OF_VALUES = frozenset({"blake2b", "xxh3_128", "xxh64", "xor64_wide"})
 _WIDEST = {"f": "<f8", "c": "<c16"}
 _BITS_OF_HALF = np.uint32(16)
 
@@ -144,6 +145,8 @@ def _new_hash(name: str) -> Any:
     """Return a hash; ``None`` where the package that it needs is not installed."""
     if name == "blake2b":
         return hashlib.blake2b(digest_size=16, usedforsecurity=False)
+    if name == "xxh64":
+        return Xxh64()
     if name == "crc32":
         return _Crc32()
     if name in ("xor64", "xor64_wide"):
@@ -192,6 +195,8 @@ def _xxhash() -> Any:
 
 def quick_digest() -> str:
     """Return the fastest digest that this installation has."""
+    if has_compiled_hashes():
+        return "xxh64"
     return "blake2b" if _xxhash() is None else "xxh3_128"
 
 
@@ -199,25 +204,3 @@ def _has_bytes(dtype: str) -> bool:
     """Whether the values of a view give the bytes of the run."""
     fact = DTYPES[dtype]
     return dtype == "bfloat16" or np.dtype(fact.native).itemsize * 8 == fact.bits
-
-
-_SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
-
-
-def order_free_sums(block: Array) -> Array:
-    """Return two sums of a well-spread 64-bit number for each element of a contiguous block: the same in any order."""
-    # The two components of a complex number stay together: the second is spread before it is added.
-    words = block.view(np.uint8).reshape(block.size, -1)
-    padded = np.zeros((block.size, -(-words.shape[1] // 8) * 8), np.uint8)
-    padded[:, : words.shape[1]] = words
-    sums = []
-    for seed in _SEEDS:
-        bits = np.full(block.size, seed, np.uint64)
-        for column in padded.view("<u8").T:
-            # The finaliser of splitmix64.
-            bits = bits ^ column.astype(np.uint64)
-            bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            bits = bits ^ (bits >> np.uint64(31))
-        sums.append(bits.sum(dtype=np.uint64))
-    return np.array(sums)

@@ -191,6 +191,7 @@ STATISTICS: Mapping[str, StatisticFact] = {
     "sha1": StatisticFact("digest", ("sha1",), "SHA-1 of the tensor's bytes", 40, proves=True),
     "blake2b": StatisticFact("digest", ("blake2b",), "BLAKE2b of the tensor's bytes, 16 bytes", 32, proves=True),
     "xxh3_128": StatisticFact("digest", ("xxh3_128",), "XXH3 of the tensor's bytes, 16 bytes", 32, proves=True),
+    "xxh64": StatisticFact("digest", ("xxh64",), "XXH64 of the tensor's bytes", 16, proves=True),
     "crc32": StatisticFact("digest", ("crc32",), "CRC-32 of the tensor's bytes", 8),
     "xor64": StatisticFact("digest", ("xor64",), "XOR of the tensor's bytes, 8 at a time, whatever their order", 16),
     "xor64_wide": StatisticFact("digest", ("xor64_wide",), "XOR of the elements as float64 or int64, in any order", 16),

@@ -31,6 +31,12 @@
 #ifndef CLONES
 #define CLONES
 #endif
+/* Of 64-bit products, which AVX-512 has only with its DQ part: twice as quick as by 32-bit ones. */
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(MSDUMP_ONE_TARGET) && !defined(__clang__) && __GNUC__ >= 12
+#define CLONES_OF_WORDS __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
+#define CLONES_OF_WORDS CLONES
+#endif
 #define INLINE static inline __attribute__((always_inline))
 
 /* The digest of this file, which setup.py passes: another state of it is not loaded. */
@@ -1465,5 +1471,81 @@ void msdump_sketch(const SketchJob *job, const char *raw, int64_t count, int64_t
                    job->chunk + job->turns[row % ROWS] + place);
         if ((start + done + n) % (ROWS * m) == 0)
             fold(job, (uint64_t)(row / ROWS));
+    }
+}
+
+/* -- digests of bytes, and noise ---------------------------------------------------------------------------------------------- */
+
+#define ROTATED(x, n) ((x) << (n) | (x) >> (64 - (n)))
+
+/* Add whole stripes of 32 bytes to the four lanes of XXH64 (xxHash's specification, version 0.1.1). */
+void msdump_xxh64(uint64_t *lanes, const char *raw, int64_t stripes)
+{
+    const RawU64 *word = (const RawU64 *)raw;
+    uint64_t own[4];
+    memcpy(own, lanes, sizeof own);
+    for (int64_t i = 0; i < stripes; i++)
+        for (int j = 0; j < 4; j++) {
+            own[j] += word[4 * i + j] * 0xC2B2AE3D27D4EB4Fu;
+            own[j] = ROTATED(own[j], 31) * 0x9E3779B185EBCA87u;
+        }
+    memcpy(lanes, own, sizeof own);
+}
+
+INLINE uint64_t mixed(uint64_t bits)
+{
+    bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;
+    bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBu;
+    return bits ^ (bits >> 31);
+}
+
+static const uint64_t ORDER_FREE_SEEDS[2] = {0x9E3779B97F4A7C15u, 0xC2B2AE3D27D4EB4Fu};
+
+#define ADD_ORDER_FREE(Raw)                                                                                            \
+    for (int64_t i = 0; i < count; i++) {                                                                              \
+        const uint64_t bits = ((const Raw *)raw)[i];                                                                   \
+        a += mixed(bits ^ ORDER_FREE_SEEDS[0]);                                                                        \
+        b += mixed(bits ^ ORDER_FREE_SEEDS[1]);                                                                        \
+    }
+
+/* Add `hashing.order_free_sums` of elements of 1, 2, 4 or 8 bytes. */
+CLONES_OF_WORDS void msdump_order_free(const char *raw, int64_t count, int64_t size, uint64_t *sums)
+{
+    uint64_t a = 0, b = 0;
+    switch (size) {
+    case 1:
+        ADD_ORDER_FREE(RawU8)
+        break;
+    case 2:
+        ADD_ORDER_FREE(RawU16)
+        break;
+    case 4:
+        ADD_ORDER_FREE(RawU32)
+        break;
+    default:
+        ADD_ORDER_FREE(RawU64)
+    }
+    sums[0] += a;
+    sums[1] += b;
+}
+
+#define ADD_NOISE(Real, Raw)                                                                                           \
+    for (int64_t i = 0; i < count; i++) {                                                                              \
+        const Real kept = ((const Raw *)raw)[i];                                                                       \
+        const double x = kept;                                                                                         \
+        const double drawn = (double)(int64_t)(mixed(key + (uint64_t)(start + i + 1) * 0x9E3779B97F4A7C15u) >> 11);    \
+        const double noisy = (drawn * 0x1p-53 - 0.5) * scale * x + x;                                                  \
+        const Real rounded = (Real)noisy;                                                                              \
+        ((Real *)out)[i] = x != 0.0 && rounded - rounded == 0 ? rounded : kept;                                        \
+    }
+
+/* What `hashing.noisy_copy` says, of float32 or float64. */
+CLONES_OF_WORDS void msdump_noise(const char *raw, int64_t size, int64_t count, int64_t start, uint64_t key,
+                                  double scale, char *restrict out)
+{
+    if (size == 4) {
+        ADD_NOISE(float, RawFloat)
+    } else {
+        ADD_NOISE(double, RawDouble)
     }
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from ctypes import CDLL, c_char, c_int32, c_int64, c_void_p
+from ctypes import CDLL, c_char, c_double, c_int32, c_int64, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -67,6 +67,12 @@ def _load(library: Path, source: Path) -> Kernel:
     loaded.msdump_add_divergence.restype = None
     loaded.msdump_sketch.argtypes = [c_void_p, c_void_p, c_int64, c_int64, c_void_p]
     loaded.msdump_sketch.restype = None
+    loaded.msdump_xxh64.argtypes = [c_void_p, c_void_p, c_int64]
+    loaded.msdump_xxh64.restype = None
+    loaded.msdump_order_free.argtypes = [c_void_p, c_int64, c_int64, c_void_p]
+    loaded.msdump_order_free.restype = None
+    loaded.msdump_noise.argtypes = [c_void_p, c_int64, c_int64, c_int64, c_uint64, c_double, c_void_p]
+    loaded.msdump_noise.restype = None
     return Kernel("compiled", loaded, digest)
 
 

@@ -132,9 +132,10 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         with temporary.open("wb") as file:
             yield file
         temporary.replace(path)
-    finally:
+    except BaseException:
         with suppress(OSError):
             temporary.unlink()
+        raise
 
 
 def write_atomic(path: Path, content: bytes | Iterable[Any]) -> Path:

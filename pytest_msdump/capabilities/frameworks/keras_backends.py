@@ -9,7 +9,8 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple
 
-from pytest_msdump.capabilities.record import tf_graphs, torch_tensors
+from pytest_msdump.capabilities.frameworks import tf_graphs
+from pytest_msdump.capabilities.record import torch_tensors
 from pytest_msdump.core.errors import ConfigError, missing_package
 
 _EAGER_DATA = r"Even though the `tf\.config\.experimental_run_functions_eagerly`"

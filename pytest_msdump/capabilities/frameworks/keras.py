@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pytest_msdump.capabilities.frameworks.keras_backends import keras_backend, replace_method
 from pytest_msdump.capabilities.record.calls import (
     EndedCall,
     IdentityGraph,
@@ -17,7 +18,6 @@ from pytest_msdump.capabilities.record.calls import (
     named_leaves,
     with_leaves,
 )
-from pytest_msdump.capabilities.record.keras_backends import keras_backend, replace_method
 from pytest_msdump.capabilities.record.recording import HookedRecording, Patterns, select_operators
 from pytest_msdump.core.dtypes import canonical, coarser
 from pytest_msdump.core.errors import ConfigError

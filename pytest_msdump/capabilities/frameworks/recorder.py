@@ -8,12 +8,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.capabilities.record.caffe import from_caffe
-from pytest_msdump.capabilities.record.keras import KerasRecording
-from pytest_msdump.capabilities.record.mindspore import CellRecording
-from pytest_msdump.capabilities.record.onnx import OnnxRecording
+from pytest_msdump.capabilities.frameworks.caffe import from_caffe
+from pytest_msdump.capabilities.frameworks.keras import KerasRecording
+from pytest_msdump.capabilities.frameworks.mindspore import CellRecording
+from pytest_msdump.capabilities.frameworks.onnx import OnnxRecording
+from pytest_msdump.capabilities.frameworks.tf_graphs import TfGraphRecording
 from pytest_msdump.capabilities.record.process import Ran
-from pytest_msdump.capabilities.record.tf_graphs import TfGraphRecording
 from pytest_msdump.capabilities.record.torch import TorchRecording
 from pytest_msdump.capabilities.record.writer import DumpWriter
 from pytest_msdump.core import registry
