@@ -173,6 +173,88 @@ def test_a_score_is_the_error_over_that_of_the_module_in_float32_for_the_left_s_
     assert found["blocks.1.up@0:output:0"].limit == 16.0
 
 
+# -- inputs and functions ---------------------------------------------------------------------------------------------
+
+
+class Attend(nn.Module):
+    """Attention in functions between layers; `mistake` is made there."""
+
+    def __init__(self, mistake=""):
+        super().__init__()
+        self.norm, self.qkv, self.out = nn.LayerNorm(16), nn.Linear(16, 48), nn.Linear(16, 16)
+        self.mistake = mistake
+
+    def forward(self, x):
+        query, key, value = self.qkv(self.norm(x)).unflatten(-1, (3, 2, 8)).permute(2, 0, 3, 1, 4)
+        if self.mistake == "order":
+            key, value = value, key
+        scores = query @ key.mT * (1.0 if self.mistake == "scale" else 8**-0.5)
+        scores = scores + torch.full_like(scores[0, 0], float("-inf")).triu(0 if self.mistake == "mask" else 1)
+        made = scores.softmax(-2 if self.mistake == "axis" else -1).nan_to_num() @ value
+        made = (made if self.mistake == "heads" else made.transpose(1, 2)).reshape(x.shape)
+        return self.out(made) * (1.01 if self.mistake == "sum" else 1) + x
+
+
+ATTENDED = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(4))
+BETWEEN = ["order", "scale", "mask", "axis", "heads"]
+
+
+def attending(mistake=""):
+    model = made(lambda: nn.Sequential(Attend(), Attend(), Attend(), nn.Linear(16, 4)))
+    model[1].mistake = mistake
+    return model
+
+
+def attended(model):
+    model(ATTENDED.to(model[3].weight.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("mistake", ["", *BETWEEN, "sum"])
+@pytest.mark.parametrize("level", ["module", "both"])
+def test_a_layer_that_gives_its_output_of_its_own_input_is_right_and_the_module_around_is_wrong(
+    tmp_path, level, mistake, dtype
+):
+    port = attending(mistake).to(getattr(torch, dtype))
+    found = replayed(tmp_path, attending(), port, attended, inputs=True, level=level)
+    accused = {name: one for name, one in found.items() if one.outcome == "fail"}
+    assert found["1.out@0:output:0"].outcome == "pass"
+    if level == "module" or mistake in ("", "order", "heads"):
+        assert {name.partition("@")[0] for name in accused} == ({"1"} if mistake else set())
+    else:
+        # What a function between both makes is a tensor of its own.
+        assert {name.partition("@")[0].partition("/")[0] for name in accused} == {"1"}
+    if mistake in BETWEEN and level == "module":
+        (one,) = accused.values()
+        assert (one.after, one.before) == (("1.qkv",), ("1.out",))
+
+
+@pytest.mark.parametrize("mistake", ["", "scale", "axis", "sum"])
+@pytest.mark.parametrize("inputs", [False, True])
+def test_functions_are_replayed_each_with_its_own_inputs(tmp_path, mistake, inputs):
+    found = replayed(tmp_path, attending(), attending(mistake), ATTENDED, inputs=inputs, level="operation")
+    at = {"": set(), "scale": {"1/mul"}, "axis": {"1/softmax"}, "sum": {"1/mul"}}[mistake]
+    assert wrong(found) == at
+    assert {code for name, code in reasons(found).items() if ":output:" in name} == {"local_nonfinite"}
+
+
+def test_the_command_records_the_functions_of_the_reference_where_the_left_has_them(tmp_path, msdump):
+    (tmp_path / "build.py").write_text(
+        "import torch\nfrom torch import nn\nclass Net(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__(); torch.manual_seed(0); self.a = nn.Linear(6, 6)\n"
+        "    def forward(self, x):\n        return torch.softmax(self.a(x) * 2, -1)\n"
+        "def build():\n    return Net(), torch.ones(2, 6)\n"
+    )
+    space = {}
+    exec((tmp_path / "build.py").read_text(), space)
+    model, given = space["build"]()
+    with torch.no_grad(), Recorder(tmp_path).torch(model, directory=tmp_path / "left", level="operation"):
+        model(given)
+    ran = msdump("replay", "left", "--model", "build.py:build")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "0 wrong by themselves, 3 right" in ran.stdout
+
+
 # -- kinds of modules -------------------------------------------------------------------------------------------------
 
 

@@ -215,6 +215,7 @@ given_before | not compared with their values before the step: {names} | 未比�
 operators_before | {n} operator before {operator} | {n} operators before {operator} | {operator} 之前的 {n} 个算子
 operations_before | operations before {operator} | {operator} 之前的运算
 state_not_dumped | not dumped | 未落盘
+state_not_replayed | not replayed | 未重放
 state_not_run | not run | 未运行
 state_no_partner | no partner | 未配对
 state_compared_in_part | compared in part | 仅部分比对
