@@ -17,6 +17,7 @@ from pytest_msdump.capabilities.replay.forcing import (
     Marks,
     in_order_of,
     judge,
+    nudged,
     precision,
 )
 from pytest_msdump.core.model.record import Local
@@ -192,6 +193,27 @@ def test_a_whole_number_of_either_precision_is_right():
     assert judge(own, "uint8", exact, own, limit=16.0).outcome == "pass"
     assert judge(exact, "uint8", exact, own, limit=16.0).outcome == "pass"
     assert judge(exact - 1, "int64", exact, own, limit=16.0).score == 3.0
+
+
+def test_a_whole_number_at_a_tie_may_be_that_of_either_side_and_no_other_may():
+    exact = np.array([26, 3, -7])
+
+    def ties():
+        yield from (np.array([25, 3, -7]), np.array([26, 3, -8]))
+
+    def differing(*left):
+        return judge(np.array(left), "int8", exact, exact, limit=16.0, ties=ties).score
+
+    assert differing(25, 3, -8) == 0
+    assert differing(25, 4, -7) == differing(24, 3, -7) == differing(26, 3, -6) == 1
+
+
+def test_nudged_values_stand_on_either_side_and_decide_between_equals():
+    values = np.array([[2.5, 1.0, 2.5], [-3.5, 7.0, 0.0]])
+    found = [*nudged(values, 2.0**-24)]
+    assert {tuple(np.round(one[0])) for one in found[:2]} == {(2, 1, 2), (3, 1, 3)}
+    assert [one[0].argmax() for one in found[2:]] == [2, 0]
+    assert all(np.abs(one - values).max() < 1e-6 for one in found)
 
 
 def test_what_has_no_finer_type_is_not_judged():

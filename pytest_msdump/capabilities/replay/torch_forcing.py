@@ -6,9 +6,9 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate, count
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +22,27 @@ from pytest_msdump.capabilities.record.torch_operations import (
     function_name,
 )
 from pytest_msdump.capabilities.record.torch_tensors import array_of, is_backward, is_tensor, weights
-from pytest_msdump.capabilities.replay.forcing import EXP_FAMILY, ForcedPlace, Forcing, Marks, not_replayable, precision
+from pytest_msdump.capabilities.replay.forcing import (
+    ForcedPlace,
+    Forcing,
+    Marks,
+    Ties,
+    not_replayable,
+    precision,
+)
+from pytest_msdump.capabilities.replay.torch_double import (
+    BESIDE_WHOLE,
+    TO_WHOLE,
+    at_ties,
+    described,
+    floats_through,
+    half_types,
+    in_double,
+    rounded,
+    through,
+)
 from pytest_msdump.capabilities.replay.torch_steps import Steps
+from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.errors import ConfigError, MsdumpError, missing_package
 from pytest_msdump.core.model.record import Local
 
@@ -70,6 +89,9 @@ def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: st
         return forcing.whole(not_replayable("raised", reason=reason))
     finally:
         torch.set_default_dtype(before)
+    # A function that ran in one precision alone (a fast path) has put the left's own value into that one.
+    if forcing.without_unmet_functions():
+        return force(model, run, forcing, policy=policy)
     return forcing.whole()
 
 
@@ -116,7 +138,7 @@ def _copy(model: Any, dtype: Any, *, rounded_to: Any = None) -> Any:
     """Return a copy on the CPU in a precision, its weights rounded first to another one."""
     import torch
 
-    keeps = dtype is not torch.float64 and any(one.dtype in _half_types() for one in model.parameters())
+    keeps = dtype is not torch.float64 and any(one.dtype in half_types() for one in model.parameters())
     known: dict[int, Any] = {}
     # Each is copied and cast in one step: together they are as large as the model.
     for one in (*model.parameters(), *model.buffers()):
@@ -365,7 +387,7 @@ class _OwnRun(_ForcedRun):
 
     def gave(self, name: str, tensors: list[Any]) -> None:
         """Note where the run rounds to 16 bits."""
-        self.atoms[name] = next((tensor.dtype for tensor in tensors if tensor.dtype in _half_types()), None)
+        self.atoms[name] = next((tensor.dtype for tensor in tensors if tensor.dtype in half_types()), None)
 
 
 class _ExactRun(_ForcedRun):
@@ -374,9 +396,12 @@ class _ExactRun(_ForcedRun):
     def __init__(self, model: Any, forcing: Forcing, atoms: dict[str, Any], low: Any) -> None:
         super().__init__(model, forcing)
         self._atoms, self._low = atoms, low
+        self._unit = rounding_unit("float32" if low is None else str(low).removeprefix("torch."))
         # What went into a tensor, by its memory, which is kept weakly.
         self._marks: dict[int, tuple[Any, Marks]] = {}
         self._most_marks = _FEW_MARKS
+        # What makes whole numbers of floats, by the memory of these.
+        self._ties: dict[int, tuple[Any, Ties]] = {}
 
     def watch(self, stack: ExitStack) -> None:
         """See every operation, and round what modules are given."""
@@ -388,11 +413,16 @@ class _ExactRun(_ForcedRun):
         args, kwargs = super().before(module, args, kwargs, is_changed)
         return self._round(module, args), kwargs
 
+    def _given(self, label: str, given: Any) -> Any:
+        given = super()._given(label, given)
+        return self._round(self._inner[-1][0], given) if "/" in label and self._inner else given
+
     def met(self, place: ForcedPlace, tensor: Any) -> None:
         """Judge what the left has by it."""
         values, marks = tensor.detach().numpy(), self._marks_of(tensor)
         if place.io == "output":
-            self.forcing.judge(place, values, marks)
+            _, ties = self._ties.get(tensor.untyped_storage()._cdata, (None, None))
+            self.forcing.judge(place, values, marks, ties=ties)
             return
         active = [self.names[id(module)] for module, _ in reversed(self._inner)]
         ran = marks.modules | marks.around
@@ -416,7 +446,7 @@ class _ExactRun(_ForcedRun):
         self._mark(tensor, self._marks_of(left))
 
     def given(self, tensor: Any) -> Any:
-        return _through(tensor, self._low) if self._low is not None and tensor.is_floating_point() else tensor
+        return through(tensor, self._low) if self._low is not None and tensor.is_floating_point() else tensor
 
     def _round(self, module: Any, args: Any) -> Any:
         """Round the weights and inputs of a module whose output the run has in 16 bits, as autocast does."""
@@ -426,8 +456,9 @@ class _ExactRun(_ForcedRun):
             return args
         with self.ours():
             for weight in weights:
-                weight.data = weight.data.to(dtype).to(weight.dtype)
-            return _floats_through(args, dtype)
+                # Where it is: memory tells weights from what is computed.
+                weight.data.copy_(weight.data.to(dtype))
+            return floats_through(args, dtype)
 
     def _operated(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation in float64, and note what went into what it gives."""
@@ -435,7 +466,7 @@ class _ExactRun(_ForcedRun):
             return func(*args, **kwargs)
         self._has_computed |= computes(func)
         asked = kwargs.get("dtype")
-        result, marks = _in_double(func, args, kwargs)
+        result, marks = in_double(func, args, kwargs)
         for tensor in leaves((args, kwargs), is_tensor):
             marks |= self._marks_of(tensor)
         if not computes(func):
@@ -445,12 +476,33 @@ class _ExactRun(_ForcedRun):
         if is_between and self._inner:
             marks = marks._replace(around=marks.around | {self.names[id(self._inner[-1][0])]})
         if asked is not None:
-            marks = marks._replace(is_wide=asked not in _half_types())
-        if asked in _half_types() or (self._low is not None and not marks.is_wide and is_between):
-            result = _rounded(func, result, asked if asked in _half_types() else self._low)
-        for tensor in leaves(result, is_tensor):
+            marks = marks._replace(is_wide=asked not in half_types())
+        if asked in half_types() or (self._low is not None and not marks.is_wide and is_between):
+            result = rounded(func, result, asked if asked in half_types() else self._low)
+        for slot, tensor in enumerate(leaves(result, is_tensor)):
             self._mark(tensor, marks)
+            self._keep_ties(tensor, slot, func, args, kwargs)
         return result
+
+    def _keep_ties(self, tensor: Any, slot: int, func: Any, args: Any, kwargs: Any) -> None:
+        """Note what a whole number would be, or a float on the way to one, where rounding moves what it is made of."""
+        from torch.multiprocessing.reductions import StorageWeakRef
+
+        operation = described(func)
+        given = next((one for one in leaves((args, kwargs), is_tensor) if one.is_floating_point()), None)
+        if given is None or not operation.is_functional:
+            return
+        _, known = self._ties.get(given.untyped_storage()._cdata, (None, None))
+        is_whole = not (tensor.is_floating_point() or tensor.is_complex())
+        if is_whole or operation.name in TO_WHOLE or (known is not None and operation.name in BESIDE_WHOLE):
+            # Each holds what it was made of.
+            self._ties = {address: one for address, one in self._ties.items() if not one[0].expired()}
+            storage = tensor.untyped_storage()
+            moved = known if known is not None else self._unit
+            self._ties[storage._cdata] = (
+                StorageWeakRef(storage),
+                partial(at_ties, func, (args, kwargs), given, slot, moved),
+            )
 
     def _marks_of(self, tensor: Any) -> Marks:
         _, marks = self._marks.get(tensor.untyped_storage()._cdata, (None, Marks()))
@@ -466,79 +518,6 @@ class _ExactRun(_ForcedRun):
             self._most_marks = 2 * len(self._marks) + _FEW_MARKS
         # Kept weakly: the address of memory is not used again as long as something refers to it.
         self._marks[storage._cdata] = StorageWeakRef(storage), marks
-
-
-def _in_double(func: Any, args: Any, kwargs: Any) -> tuple[Any, Marks]:
-    """Run an operation in float64 also where the model asks for less; in float32 where it has no other kernel."""
-    import torch
-
-    lower = (torch.float32, torch.float16, torch.bfloat16)
-    if kwargs.get("dtype") in lower:
-        kwargs = {**kwargs, "dtype": torch.float64}
-    operation = _described(func)
-    given = leaves((args, kwargs), is_tensor)
-    if operation.is_functional and any(one.dtype in lower for one in given):
-        args, kwargs = _cast_from(lower, torch.float64, (args, kwargs))
-    # Fused attention draws random numbers for dropout only.
-    is_random = operation.may_be_random and ("scaled_dot_product" not in operation.name or kwargs.get("dropout_p"))
-    marks = Marks(has_exp=operation.has_exp, random=operation.name if is_random else "")
-    try:
-        return func(*args, **kwargs), marks
-    except (NotImplementedError, RuntimeError):
-        if not operation.is_functional or not any(one.dtype is torch.float64 for one in given):
-            raise
-    args, kwargs = _cast_from((torch.float64,), torch.float32, (args, kwargs))
-    result = _cast_from((torch.float32,), torch.float64, func(*args, **kwargs))
-    return result, marks | Marks(single=operation.name)
-
-
-def _cast_from(dtypes: tuple[Any, ...], dtype: Any, value: Any) -> Any:
-    return with_leaves("", value, is_tensor, lambda _, one: one.to(dtype) if one.dtype in dtypes else one)
-
-
-def _rounded(func: Any, result: Any, dtype: Any) -> Any:
-    """Round what an operation gave, where it wrote it, to a 16-bit type."""
-    if _described(func).is_functional:
-        return _floats_through(result, dtype)
-    for tensor in leaves(result, is_tensor):
-        if tensor.is_floating_point():
-            tensor.copy_(_through(tensor, dtype))
-    return result
-
-
-def _floats_through(value: Any, dtype: Any) -> Any:
-    return with_leaves("", value, is_tensor, lambda _, one: _through(one, dtype) if one.is_floating_point() else one)
-
-
-@cache
-def _half_types() -> tuple[Any, ...]:
-    import torch
-
-    return torch.float16, torch.bfloat16
-
-
-def _through(tensor: Any, dtype: Any) -> Any:
-    return tensor.to(dtype).to(tensor.dtype)
-
-
-class _Operation(NamedTuple):
-    """An operation; `is_functional` says that it writes to none of its arguments, and gives back no view of one."""
-
-    name: str
-    has_exp: bool
-    is_functional: bool
-    may_be_random: bool
-
-
-@cache
-def _described(func: Any) -> _Operation:
-    import torch
-
-    schema = getattr(func, "_schema", None)
-    name = str(func) if schema is None else str(schema.name).partition("::")[2]
-    is_functional = schema is not None and all(one.alias_info is None for one in (*schema.arguments, *schema.returns))
-    may_be_random = torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
-    return _Operation(name, EXP_FAMILY.search(name) is not None, is_functional, may_be_random)
 
 
 @cache
