@@ -4,6 +4,7 @@ python benchmarks/replay.py OUT                       every port below OUT whose
 python benchmarks/replay.py OUT --only vit --halves 20  a random half of the pairs left out, 20 times
 python benchmarks/replay.py OUT --suggest             nothing is paired: are the partners right that it suggests?
 python benchmarks/replay.py OUT --half bert           ports of a network of rounding/networks.py in 16 bits; OUT is new
+python benchmarks/replay.py OUT --sound 120         sound runs in 16 bits in every way, and 120 mistakes; OUT is new
 python benchmarks/replay.py OUT --cost resnet18       what a replay of a network of live_networks.py costs; OUT is new
 
 OUT is what benchmarks/ports/make.py was given. The exit code is 1 when a correct port is accused, a right module is, or
@@ -31,6 +32,7 @@ import torch  # noqa: E402
 from live_networks import NETWORKS  # noqa: E402
 from models import TIMM, TORCHVISION, declare_nms, images, randomise, seeded  # noqa: E402
 from rounding.half import half_lines  # noqa: E402
+from rounding.sound import sound_lines  # noqa: E402
 from truth import Cause, Truth, read_truth, spelled  # noqa: E402
 
 from pytest_msdump.capabilities.record.torch import TorchRecording  # noqa: E402
@@ -113,6 +115,7 @@ def main() -> int:
     parser.add_argument(
         "--half", action="append", default=[], metavar="NETWORK", help="mistakes in 16 bits; all: every small network"
     )
+    parser.add_argument("--sound", type=int, metavar="N", help="sound runs in 16 bits, and N mistakes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     arguments = parser.parse_args()
     if arguments.cost:
@@ -122,6 +125,11 @@ def main() -> int:
         small = [name for name, plan in rounding.networks.NETWORKS.items() if plan.is_small]
         names = small if arguments.half == ["all"] else arguments.half
         for line in half_lines(names, arguments.out, steps=60, places=1):
+            print(line, flush=True)
+        return 0
+    if arguments.sound is not None:
+        torch.set_num_threads(1)
+        for line in sound_lines(arguments.out, mistakes=arguments.sound):
             print(line, flush=True)
         return 0
     if arguments.suggest:

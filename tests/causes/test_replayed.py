@@ -67,6 +67,31 @@ def test_a_passing_cause_that_is_right_by_itself_is_none():
     assert roles(records, [(0, 1)])["a"] == (None, ())
 
 
+def test_what_has_no_partner_hands_on_where_a_failure_begins():
+    records = [record(0, "a", WRONG), record(3, "d", RIGHT, fails=True)]
+    assert roles(records, [(0, 1), (1, 2), (2, 3)])["d"] == ("inherited", ("a",))
+
+
+def test_nothing_is_right_with_all_before_it_where_something_before_it_was_not_judged():
+    unjudged = Local("not_replayable", why=Message("local_random", {"operation": "dropout"}))
+    records = [record(0, "a", unjudged), record(2, "c", RIGHT, fails=True), record(3, "d", RIGHT, fails=True)]
+    found = roles_by_replay(dict(enumerate(records)), [(0, 1), (1, 2)])
+    assert {one.role for one in found.values()} == {"unknown"}
+    assert found[1].role_reason == "right by itself; before it, not judged: a:output:0 (not replayed)"
+    inputs = [record(0, "a", NOT), *records[1:]]
+    assert roles(inputs, [(0, 1), (1, 2)])["c"] == ("accumulated", ())
+
+
+def test_what_was_given_what_is_wrong_inside_of_a_module_inherits_from_it():
+    inside = WRONG._replace(after=("b.qkv",), before=("b.o",))
+    records = [record(0, "b.qkv", RIGHT), record(1, "b.o", RIGHT, fails=True), record(2, "b", inside, fails=True)]
+    edges = [(0, 1), (1, 2)]
+    assert roles(records, edges) == {"b.qkv": (None, ()), "b.o": ("inherited", ("b",)), "b": ("cause", ())}
+    found = roles_by_replay(dict(enumerate(records)), edges)
+    assert found[2].role_reason == "in b, after b.qkv, before the input of b.o"
+    assert records[2].verdict.findings[-1].sentence.startswith("wrong before the input of b.o: ")
+
+
 def test_what_is_wrong_by_itself_fails_within_its_limits_and_stays_so_when_judged_again():
     one = record(0, "a", WRONG)
     assert (one.fails, one.verdict.findings[0].message.code) == (True, "local_wrong_score")
@@ -76,7 +101,14 @@ def test_what_is_wrong_by_itself_fails_within_its_limits_and_stays_so_when_judge
 
 @pytest.mark.parametrize(
     "local",
-    [WRONG, RIGHT, NOT, Local("fail", "score", float("inf"), 16.0, ("x", "y")), Local("pass", "flips", 0.0, 1e-3)],
+    [
+        WRONG,
+        RIGHT,
+        NOT,
+        Local("fail", "score", float("inf"), 16.0, ("x", "y")),
+        Local("pass", "flips", 0.0, 1e-3),
+        WRONG._replace(segment=("b",), after=("a",), before=("c", "d")),
+    ],
 )
 def test_a_record_comes_back_from_its_file(local):
     one = record(0, "a", local)

@@ -1,14 +1,21 @@
 """A reference of ONNX replayed node by node with the tensors of ports."""
 
+import re
+import warnings
+from functools import cache
+
 import numpy as np
 import pytest
 from live import sixteen_bits
 
+from pytest_msdump.capabilities.record.onnx import load_model
+from pytest_msdump.capabilities.replay.forcing import Forcing
+from pytest_msdump.capabilities.replay.onnx_forcing import force_nodes
 from pytest_msdump.capabilities.replay.reference_model import load_reference, replay_plan
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.record import Recorder
+from pytest_msdump.record import DumpWriter, Recorder
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -118,6 +125,58 @@ def test_of_a_run_in_16_bits_weights_and_inputs_are_rounded_first(tmp_path, slop
     found = judged(tmp_path, proto)
     assert {one.measure for one in found.values() if one.outcome == "pass"} == {"flips"}
     assert {name for name, one in found.items() if one.outcome == "fail"} == at
+
+
+@cache
+def cases_of_onnx_itself():
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return collect_testcases(None)
+
+
+def of_onnx_itself(pattern):
+    """The cases of one node of ONNX's own tests with this in their names, outputs as it expects them."""
+    found = (one for one in cases_of_onnx_itself() if re.search(pattern, one.name))
+    return [one for one in found if len(one.model.graph.node) == 1]
+
+
+def expected_and_replayed(folder, case, change=lambda values: values):
+    proto, (given, made) = case.model, case.data_sets[0]
+    proto.graph.node[0].name = "node"
+    for side, changed in (("left", change), ("right", lambda values: values)):
+        with DumpWriter(folder / side, framework="onnx") as writer:
+            for slot, values in enumerate(made):
+                if isinstance(values, np.ndarray):
+                    writer.write("node", changed(values), slot=slot)
+    planned = plan(
+        load_suite(file=None, table={one: str(folder / one) for one in ("left", "right")}, options={}, directory=folder)
+    )
+    feeds = {one.name: values for one, values in zip(proto.graph.input, given, strict=True)}
+    return force_nodes(load_model(proto), feeds, Forcing(planned.pairing.pairs, folder))
+
+
+def test_what_onnx_expects_of_attention_and_quantisation_is_accused_nowhere(tmp_path):
+    cases = of_onnx_itself("attention.*fp16|attention_4d_causal|^test_(dynamic)?quantizelinear|^test_arg(max|min)_def")
+    judged = 0
+    for number, case in enumerate(cases):
+        found = expected_and_replayed(tmp_path / str(number), case)
+        assert {one.outcome for one in found.values()} <= {"pass", "not_replayable"}, case.name
+        judged += sum(one.outcome == "pass" for one in found.values())
+    assert judged >= 20
+
+
+@pytest.mark.parametrize("name", ["test_attention_4d_fp16", "test_quantizelinear", "test_argmax_default_axis_example"])
+def test_what_is_off_from_what_onnx_expects_is_accused(tmp_path, name):
+    (case,) = of_onnx_itself(f"^{name}$")
+
+    def off(values):
+        step = np.arange(values.size).reshape(values.shape) == 1
+        return (values + step * (1 if values.dtype.kind in "ui" else 0.01)).astype(values.dtype)
+
+    found = expected_and_replayed(tmp_path, case, off)
+    assert found[0].outcome == "fail"
 
 
 def test_the_command_takes_a_model_file(tmp_path, msdump):

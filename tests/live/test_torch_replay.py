@@ -173,6 +173,160 @@ def test_a_score_is_the_error_over_that_of_the_module_in_float32_for_the_left_s_
     assert found["blocks.1.up@0:output:0"].limit == 16.0
 
 
+# -- inputs and functions ---------------------------------------------------------------------------------------------
+
+
+class Attend(nn.Module):
+    """Attention in functions between layers; `mistake` is made there."""
+
+    def __init__(self, mistake=""):
+        super().__init__()
+        self.norm, self.qkv, self.out = nn.LayerNorm(16), nn.Linear(16, 48), nn.Linear(16, 16)
+        self.mistake = mistake
+
+    def forward(self, x):
+        query, key, value = self.qkv(self.norm(x)).unflatten(-1, (3, 2, 8)).permute(2, 0, 3, 1, 4)
+        if self.mistake == "order":
+            key, value = value, key
+        scores = query @ key.mT * (1.0 if self.mistake == "scale" else 8**-0.5)
+        scores = scores + torch.full_like(scores[0, 0], float("-inf")).triu(0 if self.mistake == "mask" else 1)
+        made = scores.softmax(-2 if self.mistake == "axis" else -1).nan_to_num() @ value
+        made = (made if self.mistake == "heads" else made.transpose(1, 2)).reshape(x.shape)
+        return self.out(made) * (1.01 if self.mistake == "sum" else 1) + x
+
+
+ATTENDED = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(4))
+BETWEEN = ["order", "scale", "mask", "axis", "heads"]
+
+
+def attending(mistake=""):
+    model = made(lambda: nn.Sequential(Attend(), Attend(), Attend(), nn.Linear(16, 4)))
+    model[1].mistake = mistake
+    return model
+
+
+def attended(model):
+    model(ATTENDED.to(model[3].weight.dtype))
+
+
+@pytest.mark.parametrize("mistake", ["", *BETWEEN, "sum"])
+@pytest.mark.parametrize(("level", "dtype"), [("module", "float32"), ("module", "bfloat16"), ("both", "bfloat16")])
+def test_a_layer_that_gives_its_output_of_its_own_input_is_right_and_the_module_around_is_wrong(
+    tmp_path, level, mistake, dtype
+):
+    port = attending(mistake).to(getattr(torch, dtype))
+    found = replayed(tmp_path, attending(), port, attended, inputs=True, level=level)
+    accused = {name: one for name, one in found.items() if one.outcome == "fail"}
+    assert found["1.out@0:output:0"].outcome == "pass"
+    if level == "module" or mistake in ("", "order", "heads"):
+        assert {name.partition("@")[0] for name in accused} == ({"1"} if mistake else set())
+    else:
+        # What a function between both makes is a tensor of its own.
+        assert {name.partition("@")[0].partition("/")[0] for name in accused} == {"1"}
+    if mistake in BETWEEN and level == "module":
+        (one,) = accused.values()
+        assert (one.after, one.before) == (("1.qkv",), ("1.out",))
+
+
+@pytest.mark.parametrize("mistake", ["", "scale", "axis", "sum"])
+@pytest.mark.parametrize("inputs", [False, True])
+def test_functions_are_replayed_each_with_its_own_inputs(tmp_path, mistake, inputs):
+    found = replayed(tmp_path, attending(), attending(mistake), ATTENDED, inputs=inputs, level="operation")
+    at = {"": set(), "scale": {"1/mul"}, "axis": {"1/softmax"}, "sum": {"1/mul"}}[mistake]
+    assert wrong(found) == at
+    assert {code for name, code in reasons(found).items() if ":output:" in name} == {"local_nonfinite"}
+
+
+def test_the_command_records_the_functions_of_the_reference_where_the_left_has_them(tmp_path, msdump):
+    (tmp_path / "build.py").write_text(
+        "import torch\nfrom torch import nn\nclass Net(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__(); torch.manual_seed(0); self.a = nn.Linear(6, 6)\n"
+        "    def forward(self, x):\n        return torch.softmax(self.a(x) * 2, -1)\n"
+        "def build():\n    return Net(), torch.ones(2, 6)\n"
+    )
+    space = {}
+    exec((tmp_path / "build.py").read_text(), space)
+    model, given = space["build"]()
+    with torch.no_grad(), Recorder(tmp_path).torch(model, directory=tmp_path / "left", level="operation"):
+        model(given)
+    ran = msdump("replay", "left", "--model", "build.py:build")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "0 wrong by themselves, 3 right" in ran.stdout
+
+
+class Whole(nn.Module):
+    """Whole numbers of floats: a grid, and the largest; `is_other` chooses the other way at each tie."""
+
+    def __init__(self, is_other=False, wrong=""):
+        super().__init__()
+        self.grid, self.best, self.is_other, self.wrong = Grid(self), Best(self), is_other, wrong
+
+    def forward(self, x):
+        return self.grid(x), self.best(x)
+
+
+class Grid(nn.Module):
+    def __init__(self, owner):
+        super().__init__()
+        self.owner = [owner]
+
+    def forward(self, x):
+        steps = x / 0.1
+        made = torch.round(steps)
+        if self.owner[0].is_other:
+            down = torch.floor(steps)
+            made = torch.where((steps - down - 0.5).abs() < 1e-5, 2 * down + 1 - made, made)
+        if self.owner[0].wrong == "grid":
+            made[-1, 0] += 1
+        return made.clamp(-128, 127).to(torch.int8)
+
+
+class Best(nn.Module):
+    def __init__(self, owner):
+        super().__init__()
+        self.owner = [owner]
+
+    def forward(self, x):
+        made = x.shape[-1] - 1 - x.flip(-1).argmax(-1) if self.owner[0].is_other else x.argmax(-1)
+        if self.owner[0].wrong == "best":
+            made[-1] = (made[-1] + 1) % x.shape[-1]
+        return made
+
+
+@pytest.mark.parametrize(("wrong_one", "seeds"), [("", 20), ("grid", 3), ("best", 3)])
+def test_ties_of_whole_numbers_are_no_mistakes_and_one_step_elsewhere_is(tmp_path, wrong_one, seeds):
+    for seed in range(seeds):
+        x = torch.randn(20, 6, generator=torch.Generator().manual_seed(seed))
+        x[:9] = (x[:9] * 20).round() / 10 + 0.05
+        x[5:15, 4] = x[5:15, 1] = x[5:15].max(-1).values
+        x[-1] = torch.tensor([0.22, -0.31, 1.5, 0.0, 0.77, 0.13])
+        reference, port = Whole(), Whole(is_other=True, wrong=wrong_one)
+        found = replayed(tmp_path / str(seed), reference, port, x)
+        assert wrong(found) - {"Whole"} == ({wrong_one} if wrong_one else set()), seed
+
+
+def test_a_function_that_runs_in_one_precision_alone_hides_nothing(tmp_path):
+    def attend():
+        return nn.Sequential(nn.Linear(8, 8), SelfAttention(), nn.Linear(8, 4))
+
+    x = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(1))
+    port = made(attend).eval()
+    with torch.no_grad():
+        port[1].attend.out_proj.weight[1] *= 1.5
+    cast = torch.autocast("cpu", dtype=torch.float16)
+    found = replayed(tmp_path, made(attend).eval(), port, x, cast, inputs=True, level="both")
+    assert wrong(found) == {"1.attend"}
+
+
+class SelfAttention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, x):
+        return self.attend(x, x, x, need_weights=False)[0]
+
+
 # -- kinds of modules -------------------------------------------------------------------------------------------------
 
 

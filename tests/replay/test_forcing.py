@@ -17,8 +17,10 @@ from pytest_msdump.capabilities.replay.forcing import (
     Marks,
     in_order_of,
     judge,
+    nudged,
     precision,
 )
+from pytest_msdump.core.model.record import Local
 from pytest_msdump.record import DumpWriter
 
 EXACT = np.random.default_rng(3).normal(size=(40, 50))
@@ -61,7 +63,7 @@ HALVES = [("bfloat16", bfloat16(EXACT)), ("float16", EXACT.astype("f2").astype("
 @pytest.mark.parametrize(("dtype", "rounded"), HALVES)
 def test_sixteen_bits_are_judged_by_the_share_that_is_not_correctly_rounded(dtype, rounded):
     own, flat = rounded.astype("f4"), np.arange(EXACT.size).reshape(EXACT.shape)
-    assert judged(rounded, dtype, own=own) == ("pass", "flips", 0.0, 1e-3, (), None)
+    assert judged(rounded, dtype, own=own) == Local("pass", "flips", 0.0, 1e-3)
     # To the other side: a rounding unit at most.
     unit = np.ldexp(1.0, np.frexp(EXACT)[1] - (8 if dtype == "bfloat16" else 11))
     other = np.where(rounded > EXACT, rounded - unit, rounded + unit)
@@ -134,7 +136,7 @@ def test_correct_rounding_is_to_the_nearest_and_to_even(value, negative):
 def test_whole_numbers_have_to_be_equal():
     numbers = np.arange(6)
     assert judge(numbers, "int64", numbers, numbers, limit=16.0).outcome == "pass"
-    assert judge(numbers[::-1], "int64", numbers, numbers, limit=16.0) == ("fail", "differing", 6.0, 0.0, (), None)
+    assert judge(numbers[::-1], "int64", numbers, numbers, limit=16.0) == Local("fail", "differing", 6.0, 0.0)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
@@ -143,8 +145,8 @@ def test_whole_numbers_have_to_be_equal():
 def test_nan_and_inf_are_wrong_where_the_reference_is_finite_and_the_other_way_round(dtype, value, count):
     finite = EXACT.astype("f2" if dtype == "float16" else "f4").astype("f8")
     foreign = np.where(np.arange(EXACT.size).reshape(EXACT.shape) < count, value, finite)
-    assert judged(foreign, dtype) == ("fail", "nonfinite", count, 0.0, (), None)
-    assert judged(finite, dtype, exact=foreign, own=foreign) == ("fail", "nonfinite", count, 0.0, (), None)
+    assert judged(foreign, dtype) == Local("fail", "nonfinite", count, 0.0)
+    assert judged(finite, dtype, exact=foreign, own=foreign) == Local("fail", "nonfinite", count, 0.0)
     if count == 1:
         assert judged(foreign, dtype, exact=foreign, own=foreign).outcome == "pass"
     else:
@@ -168,7 +170,7 @@ def test_zeros_in_exact_arithmetic_are_no_division_by_zero():
     assert judge(np.ones(4, "f4"), "float32", zeros, np.zeros(4, "f4"), limit=16.0).outcome == "fail"
     # What rounding leaves of nothing in the reference it may leave in the left.
     noise = np.full(4, 1e-8, "f4")
-    assert judge(-noise, "float32", zeros, noise, limit=16.0) == ("pass", "score", 1.0, 16.0, (), None)
+    assert judge(-noise, "float32", zeros, noise, limit=16.0) == Local("pass", "score", 1.0, 16.0)
     assert judge(noise * 100, "float32", zeros, noise, limit=16.0).outcome == "fail"
 
 
@@ -191,6 +193,27 @@ def test_a_whole_number_of_either_precision_is_right():
     assert judge(own, "uint8", exact, own, limit=16.0).outcome == "pass"
     assert judge(exact, "uint8", exact, own, limit=16.0).outcome == "pass"
     assert judge(exact - 1, "int64", exact, own, limit=16.0).score == 3.0
+
+
+def test_a_whole_number_at_a_tie_may_be_that_of_either_side_and_no_other_may():
+    exact = np.array([26, 3, -7])
+
+    def ties():
+        yield from (np.array([25, 3, -7]), np.array([26, 3, -8]))
+
+    def differing(*left):
+        return judge(np.array(left), "int8", exact, exact, limit=16.0, ties=ties).score
+
+    assert differing(25, 3, -8) == 0
+    assert differing(25, 4, -7) == differing(24, 3, -7) == differing(26, 3, -6) == 1
+
+
+def test_nudged_values_stand_on_either_side_and_decide_between_equals():
+    values = np.array([[2.5, 1.0, 2.5], [-3.5, 7.0, 0.0]])
+    found = [*nudged(values, 2.0**-24)]
+    assert {tuple(np.round(one[0])) for one in found[:2]} == {(2, 1, 2), (3, 1, 3)}
+    assert [one[0].argmax() for one in found[2:]] == [2, 0]
+    assert all(np.abs(one - values).max() < 1e-6 for one in found)
 
 
 def test_what_has_no_finer_type_is_not_judged():
@@ -229,7 +252,7 @@ def test_a_tensor_of_the_left_is_put_in_in_the_order_of_the_reference(tmp_path):
     right = np.arange(24, dtype="f4").reshape(2, 3, 4, 1)
     left = right.transpose(0, 2, 3, 1)
     found, pairs = forcing(tmp_path, {"conv": left}, {"conv": right}, left_format="NHWC", right_format="NCHW")
-    np.testing.assert_array_equal(found.values(ForcedPlace("conv", 0), right.shape), right)
+    np.testing.assert_array_equal(found.values(ForcedPlace("conv", 0), right.shape)[0], right)
     np.testing.assert_array_equal(in_order_of(pairs[0], right.shape)[0], right)
 
 
@@ -237,7 +260,7 @@ def test_a_map_entry_s_transpose_and_reshape_are_undone(tmp_path):
     right = np.arange(24, dtype="f4").reshape(2, 3, 4)
     entry = {"left": "a", "right": "b", "transpose": [2, 0, 1], "reshape": True}
     found, _ = forcing(tmp_path, {"a": right.transpose(2, 0, 1).reshape(4, 6)}, {"b": right}, map=[entry])
-    np.testing.assert_array_equal(found.values(ForcedPlace("b", 0), right.shape), right)
+    np.testing.assert_array_equal(found.values(ForcedPlace("b", 0), right.shape)[0], right)
 
 
 def test_another_shape_is_an_error_and_nothing_is_put_in(tmp_path):

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pytest_msdump.capabilities.causes.growth import (
     Grown,
@@ -404,32 +404,82 @@ def roles_by_replay(records: Mapping[int, Record], edges: Iterable[tuple[int, in
     for producer, consumer in edges:
         if producer < consumer:
             feeds[consumer].add(producer)
-    by_order = sorted(records, key=lambda number: (records[number].order, number))
+    by_order: defaultdict[int, list[int]] = defaultdict(list)
+    # What a mistake inside of a module went into comes from it, though the module ends later.
+    reached: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for place, record in records.items():
+        by_order[record.order].append(place)
+        for name in record.local.before if record.local else ():
+            reached[name][record.left.address] = None
     decided: dict[int, Record] = {}
-    # By operator: the wrong ones, else the failures without a judgement, that what it gives comes from.
-    above: dict[int, tuple[str, ...]] = {}
-    before: defaultdict[Coordinates, list[str]] = defaultdict(list)
+    # By operator; those without a record hand on what they were given.
+    above: dict[int, _Sources] = {}
+    before: defaultdict[Coordinates, _Sources] = defaultdict(_Sources)
     right = {record.left.address for record in records.values() if _outcome(record) == "pass"}
-    for place in by_order:
-        record = records[place]
-        order, outcome, seen = record.order, _outcome(record), before[record.left.at.part]
-        fed = [one for producer in sorted(feeds[order]) for one in above.get(producer, ())]
-        origins = tuple(dict.fromkeys(fed if feeds[order] else seen))[:MOST_LISTED]
-        begins = outcome == "fail" or (outcome == "" and record.fails and record.role in ("cause", "unknown"))
-        if outcome == "fail":
-            decided[place] = _with_role(record, "cause", (), "local")
-        elif record.fails and outcome == "pass":
-            name = "inherited" if origins else "accumulated"
-            decided[place] = _with_role(record, name, origins, f"local_{name}")
-        elif record.fails and record.role == "inherited" and right.intersection(record.causes):
-            decided[place] = replace(record, causes=origins)
-        elif outcome == "pass" and record.role is not None:
-            decided[place] = record.without_role()
-        if begins:
-            seen.append(record.left.address)
-        own = (record.left.address,) if begins else tuple(fed) if feeds else origins
-        above[order] = tuple(dict.fromkeys((*above.get(order, ()), *own)))[:MOST_LISTED]
+    for order in sorted({*by_order, *feeds, *(one for producers in feeds.values() for one in producers)}):
+        fed = _joined(above[producer] for producer in sorted(feeds[order]) if producer in above)
+        made = [] if order in by_order else [fed]
+        for place in sorted(by_order[order]):
+            record = records[place]
+            outcome, seen = _outcome(record), before[record.left.at.part]
+            own = _Sources(
+                tuple(reached[record.left.key.op.label]), () if _is_judged(record) else (record.left.address,)
+            )
+            came = _joined((own, fed if feeds[order] else seen))
+            if outcome == "fail":
+                decided[place] = _wrong_by_itself(record)
+            elif record.fails and outcome == "pass":
+                decided[place] = _right_by_itself(record, came)
+            elif record.fails and record.role == "inherited" and right.intersection(record.causes):
+                decided[place] = replace(record, causes=came.wrong)
+            elif outcome == "pass" and record.role is not None:
+                decided[place] = record.without_role()
+            if outcome == "fail" or (outcome == "" and record.fails and record.role in ("cause", "unknown")):
+                own = _Sources((record.left.address,))
+                made.append(own)
+            else:
+                made.append(_joined((own, fed)) if feeds else came)
+            before[record.left.at.part] = _joined((seen, own))
+        above[order] = _joined(made)
     return decided
+
+
+class _Sources(NamedTuple):
+    """What something comes from: addresses where failures begin, and of what was not judged."""
+
+    wrong: tuple[str, ...] = ()
+    unjudged: tuple[str, ...] = ()
+
+
+def _joined(several: Iterable[_Sources]) -> _Sources:
+    kinds = zip(*several, strict=True)
+    return _Sources(*(tuple(dict.fromkeys(one for some in kind for one in some))[:MOST_LISTED] for kind in kinds))
+
+
+def _is_judged(record: Record) -> bool:
+    """Whether a replay judged it, or it is nothing that was computed."""
+    why = None if record.local is None else record.local.why
+    return bool(_outcome(record)) or (why is not None and why.code in ("local_input", "local_weight"))
+
+
+def _wrong_by_itself(record: Record) -> Record:
+    local, region, label = record.local, None, record.left.key.op.label
+    if local is not None and local.before:
+        # Without a module around it that has a partner, it is said of what it was given to.
+        module = label.rpartition("/")[0] if label == local.before[0] else label
+        region = Region(module, local.after, local.before[0], "input")
+    elif local is not None and local.after:
+        region = Region("", local.after, label, "output")
+    return _with_role(record, "cause", (), RoleReason("local", region=region))
+
+
+def _right_by_itself(record: Record, came: _Sources) -> Record:
+    if came.wrong:
+        return _with_role(record, "inherited", came.wrong, RoleReason("local_inherited"))
+    if came.unjudged:
+        suspects = tuple(Suspect(one, "not replayed") for one in came.unjudged)
+        return _with_role(record, "unknown", (), RoleReason("local_unjudged", suspects))
+    return _with_role(record, "accumulated", (), RoleReason("local_accumulated"))
 
 
 def _outcome(record: Record) -> str:
@@ -437,6 +487,6 @@ def _outcome(record: Record) -> str:
     return "" if record.local is None or record.local.why is not None else record.local.outcome
 
 
-def _with_role(record: Record, name: str, causes: tuple[str, ...], why: str) -> Record:
-    reason = RoleReason(why)
-    return replace(record, role=name, causes=causes, suspects=(), role_reason=reason_text(reason), role_why=reason)
+def _with_role(record: Record, name: str, causes: tuple[str, ...], why: RoleReason) -> Record:
+    suspects = tuple(one.operator for one in why.suspects)
+    return replace(record, role=name, causes=causes, suspects=suspects, role_reason=reason_text(why), role_why=why)

@@ -74,6 +74,7 @@ given_before | not compared with their values before the step: {names} | 未比�
 operators_before | {n} operator before {operator} | {n} operators before {operator} | {operator} 之前的 {n} 个算子
 operations_before | operations before {operator} | {operator} 之前的运算
 state_not_dumped | not dumped | 未落盘
+state_not_replayed | not replayed | 未重放
 state_not_run | not run | 未运行
 state_no_partner | no partner | 未配对
 state_compared_in_part | compared in part | 仅部分比对
@@ -95,6 +96,7 @@ in_place_of | in place of {entry} | 取代 {entry}
 # roles, suggestions and the summary
 why_local | wrong by itself, as a replay shows | 重放表明其自身有误
 why_local_inherited | right by itself: of the left's own inputs the reference makes the same | 自身正确：以左侧自己的输入，参考模型得到相同结果
+why_local_unjudged | right by itself; before it, not judged: {suspects} | 自身正确；此前未判定：{suspects}
 why_local_accumulated | right by itself, and so is all that was replayed before it: what rounding leaves has grown to this | 自身正确，此前重放的算子也均正确：由舍入误差逐步增大而来
 """
 )

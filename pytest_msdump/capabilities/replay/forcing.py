@@ -8,8 +8,9 @@ Here is what no framework takes part in: which tensor goes where, the scores, th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from math import inf, prod, sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from pytest_msdump.core.facts.metrics import DOMINATING_BINADES, DOMINATING_FROM
 from pytest_msdump.core.facts.profiles import FLIPS_ALLOWED, FLIPS_SHARE_LIMIT, FLIPS_USABLE, SCORE_LIMITS
 from pytest_msdump.core.model.dump import PARAMETER
 from pytest_msdump.core.model.record import Local
-from pytest_msdump.core.model.tensor import Pair, Transform
+from pytest_msdump.core.model.tensor import OpKey, Pair, TensorRef, Transform
 from pytest_msdump.core.text import Message
 
 Array = npt.NDArray[Any]
@@ -58,13 +59,27 @@ def damaged(code: str, **parameters: Any) -> Local:
     return Local("error", why=Message(f"local_{code}", parameters))
 
 
-def judge(left: Array, dtype: str, exact: Array, own: Array, *, limit: float, half: float = inf) -> Local:
+# What an operator would give at ties of rounding.
+Ties = Callable[[], Iterable[Array]]
+
+
+def nudged(values: Array, unit: float) -> Iterator[Array]:
+    """Yield values as rounding may leave them: all larger, all smaller, the first or the last of equals the largest."""
+    yield from (values * (1 + 2 * unit), values * (1 - 2 * unit))
+    slope = unit * np.abs(values).max(initial=0.0) * np.linspace(-1, 1, values.size).reshape(values.shape)
+    yield from (values + slope, values - slope)
+
+
+def judge(
+    left: Array, dtype: str, exact: Array, own: Array, *, limit: float, half: float = inf, ties: Ties | None = None
+) -> Local:
     """Judge a tensor by what the reference made of the same inputs in float64, and in its own precision.
 
     `limit` is of the score: the left's error over that of `own`, the larger of relative Euclidean distance and largest
     error; `half` is its limit where the reference's error is that of 16 bits in a tensor of 32, as of a GRU under
     autocast. 16-bit floats have to be right in size first, element by element or slice by slice; then the share of
-    elements that are not correctly rounded counts, if the reference's own run rounds correctly.
+    elements that are not correctly rounded counts, if the reference's own run rounds correctly. Whole numbers have to
+    be those of either, or, each by itself, what `ties` give.
 
     >>> exact = np.array([1.0, 2.0, 3.0]) / 3
     >>> judge(exact.astype("f4"), "float32", exact, exact.astype("f4"), limit=8.0).outcome
@@ -79,7 +94,10 @@ def judge(left: Array, dtype: str, exact: Array, own: Array, *, limit: float, ha
         left, exact, own = (np.stack([one.real, one.imag], -1) for one in (left, exact, own))
     if DTYPES[dtype].kind != "float" or exact.dtype.kind != "f":
         # Whole numbers: the same inputs give the same ones. At a tie of what they are made of, either precision's.
-        differing = int(np.count_nonzero((left != exact) & (left != own)))
+        wrong = (left != exact) & (left != own)
+        for other in ties() if wrong.any() and ties is not None else ():
+            wrong &= left != other.reshape(left.shape)
+        differing = int(np.count_nonzero(wrong))
         return Local("fail" if differing else "pass", "differing", float(differing), 0.0)
     if dtype not in EPSILON:
         return not_replayable("dtype", dtype=dtype)
@@ -139,6 +157,10 @@ def _judged(left: Array, dtype: str, exact: Array, own: Array, limit: float, hal
     allowed = max(allowed, 2 * own_flips)
     share = max(FLIPS_SHARE_LIMIT, allowed / exact.size)
     return Local("pass" if flips <= allowed else "fail", "flips", flips / exact.size, share)
+
+
+def _within_a_unit(left: Array, other: Array, dtype: str) -> bool:
+    return bool((np.abs(left - other) <= 2 * rounding_unit(dtype) * np.abs(other)).all())
 
 
 def _ratio(error: float, other: float, floor: float) -> float:
@@ -213,10 +235,11 @@ class ForcedPlace(NamedTuple):
     label: str
     slot: int
     call: int = 0
+    io: str = "output"
 
 
 class Marks(NamedTuple):
-    """What has run since the last tensors of the left were put in, as far as it went into a tensor."""
+    """What has run since the last tensors of the left, `after`, were put in, as far as it went into a tensor."""
 
     modules: frozenset[str] = frozenset()
     has_exp: bool = False
@@ -224,6 +247,7 @@ class Marks(NamedTuple):
     single: str = ""
     is_wide: bool = False
     around: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
 
     def __or__(self, other: Marks) -> Marks:
         return Marks(
@@ -233,21 +257,23 @@ class Marks(NamedTuple):
             self.single or other.single,
             self.is_wide or other.is_wide,
             self.around | other.around,
+            self.after | other.after,
         )
 
 
 class Forcing:
     """The tensors of the left that are put into one run of a reference, and what became of each."""
 
-    def __init__(self, pairs: Sequence[Pair], folder: Path) -> None:
+    def __init__(self, pairs: Sequence[Pair], folder: Path, recorded: Iterable[TensorRef] = ()) -> None:
+        """Take the pairs to judge, a folder for what memory has no room for, and what the left recorded."""
         self.found: dict[int, Local] = {}
         self.places: dict[ForcedPlace, list[int]] = {}
         self.pairs, self._folder = [*pairs], folder
         self._kept: dict[ForcedPlace, Array | Path] = {}
         self.room = _ROOM
         self._held: tuple[int, tuple[int, ...], tuple[Array, str]] | None = None
-        # Modules without a partner, and where something that they went into was wrong.
-        self._wrong: dict[str, str] = {}
+        # Modules without a partner: where something that they went into was wrong, and the pair that is accused of it.
+        self._wrong: dict[str, tuple[str, int]] = {}
         first = next((_part(pair) for pair in pairs if _why_never(pair) is None), None)
         for number, pair in enumerate(pairs):
             why = _why_never(pair)
@@ -258,6 +284,53 @@ class Forcing:
                 continue
             key = pair.right.key
             self.places.setdefault(ForcedPlace(key.op.label, key.slot, key.op.at.occurrence or 0), []).append(number)
+        # Those that no run comes to.
+        self._never = dict(self.found)
+        self._inputs = self._given_to(recorded)
+
+    def without_unmet_functions(self) -> bool:
+        """Leave out functions that ran in one of both runs, and forget what was judged; whether there are any."""
+        unmet = {(place.label, place.call) for place in self._kept if "/" in place.label}
+        unmet = {one for one in unmet if not one[0].endswith(GRADIENTS)}
+        if unmet:
+            for place in [place for place in self.places if (place.label, place.call) in unmet]:
+                missing = not_replayable("not_called", module=place.label, call=place.call)
+                self._never |= dict.fromkeys(self.places.pop(place), missing)
+                self._inputs.pop((place.label, place.call), None)
+            self.found = dict(self._never)
+            self._kept.clear()
+            self._wrong.clear()
+        return bool(unmet)
+
+    def _given_to(self, recorded: Iterable[TensorRef]) -> dict[tuple[str, int], int]:
+        """Find what the left's operators were given; return how many tensors, by their partner's name and call."""
+        partners: dict[tuple[str, int], dict[OpKey, Pair]] = {}
+        for place, numbers in self.places.items():
+            ops = partners.setdefault((place.label, place.call), {})
+            ops |= {(pair := self.pairs[number]).left.key.op: pair for number in numbers}
+        refs: dict[OpKey, list[TensorRef]] = {}
+        for ref in recorded:
+            if ref.key.io == "input" and not ref.is_unseen:
+                refs.setdefault(ref.key.op, []).append(ref)
+        found = {}
+        for (label, call), ops in partners.items():
+            (op, pair), *others = ops.items()
+            given = sorted(refs.get(op, ()), key=lambda ref: ref.key.slot)
+            # What is brought to another order of axes shows nothing of that of its inputs.
+            if others or pair.transform != _PLAIN or [ref.key.slot for ref in given] != [*range(len(given))]:
+                continue
+            found[label, call] = len(given)
+            for ref in given:
+                self.add(ForcedPlace(label, ref.key.slot, call, "input"), replace(pair, left=ref))
+        return found
+
+    def inputs(self, label: str, call: int) -> int:
+        """Return how many tensors the left recorded that it gave to a call."""
+        return self._inputs.get((label, call), 0)
+
+    def left_name(self, place: ForcedPlace) -> str:
+        """Return what the left calls the operator in a place."""
+        return self.pairs[self.places[place][-1]].left.key.op.label
 
     def wants(self, place: ForcedPlace) -> bool:
         """Whether what the reference gives in this place is asked for."""
@@ -273,22 +346,32 @@ class Forcing:
         """Whether gradients are judged."""
         return any(place.label.endswith(GRADIENTS) for place in self.places)
 
+    @property
+    def has_functions(self) -> bool:
+        """Whether what functions inside of modules gave is judged."""
+        return any("/" in place.label and not place.label.endswith(GRADIENTS) for place in self.places)
+
     def dtypes(self, labels: Iterable[str]) -> list[str]:
-        """Return the types that the left stored what these modules gave back in."""
+        """Return the types that the left stored what these modules, or functions, gave back in."""
         wanted = set(labels)
         found = []
         for place, numbers in self.places.items():
-            if place.label in wanted:
+            if place.label in wanted and place.io == "output":
                 found += [dtype for number in numbers if (dtype := _dtype_of(self.pairs[number]))]
         return found
 
-    def values(self, place: ForcedPlace, shape: tuple[int, ...], *, is_complex: bool = False) -> Array | None:
-        """Return what the left has in this place, in the reference's order of axes; ``None`` if nothing that fits."""
+    def values(self, place: ForcedPlace, shape: tuple[int, ...], *, kind: str = "f") -> tuple[Array, str] | None:
+        """Return what the left has in this place, in the reference's order of axes, and its type.
+
+        ``None`` if nothing that fits: what is complex on one side alone, and inputs of another `kind` of number.
+        """
         found = None
         for number in self.places.get(place, ()):
             read = self._read(number, shape)
-            if read is not None and (read[0].dtype.kind == "c") == is_complex:
-                found = read[0]
+            if read is None or (read[0].dtype.kind == "c") != (kind == "c"):
+                continue
+            if place.io == "output" or (read[0].dtype.kind == "f") == (kind == "f"):
+                found = read
         return found
 
     def keep(self, place: ForcedPlace, own: Array) -> None:
@@ -302,41 +385,99 @@ class Forcing:
         file = self._kept[place] = self._folder / f"{len(self._kept)}.npy"
         np.save(file, own, allow_pickle=False)
 
-    def judge(self, place: ForcedPlace, exact: Array, marks: Marks) -> None:
-        """Judge what the left has in a place by what the reference gave there in float64."""
-        kind = "gradient" if place.label.endswith(GRADIENTS) else "exp" if marks.has_exp else "plain"
-        own = self._kept.pop(place, None)
-        own = np.load(own, allow_pickle=False) if isinstance(own, Path) else own
-        for number in self.places.get(place, ()):
-            read = self._read(number, exact.shape)
-            if read is None or number in self.found:
-                continue
-            if marks.random or marks.single:
-                code = "random" if marks.random else "single"
-                self.found[number] = not_replayable(code, operation=marks.random or marks.single)
-            elif own is None or own.shape != exact.shape:
-                self.found[number] = not_replayable("unsteady")
-            else:
-                is_half = kind != "gradient" and read[1] in ("float16", "bfloat16")
-                limit, half = SCORE_LIMITS["half" if is_half else kind], SCORE_LIMITS["half"]
-                local = judge(*read, exact, own, limit=limit, half=half if kind == "exp" else inf)
-                inside = marks.modules - {place.label}
-                if local.outcome == "fail" and (known := self._wrong.keys() & inside):
-                    # What is wrong there goes on past the module where it was seen, as in a sum of residuals.
-                    local = not_replayable("behind", module=self._wrong[min(known)])
-                elif local.outcome == "fail":
-                    self._wrong |= dict.fromkeys(inside, place.label)
-                self.found[number] = local._replace(segment=tuple(sorted((inside | marks.around) - {place.label})))
+    def judge(
+        self,
+        place: ForcedPlace,
+        exact: Array,
+        marks: Marks,
+        *,
+        ties: Ties | None = None,
+        coarse: Callable[[], Array] | None = None,
+    ) -> None:
+        """Judge what the left has in a place by what the reference gave there in float64.
 
-    def put(self, place: ForcedPlace, own: Array, exact: Array, marks: Marks) -> Array | None:
+        `ties` are of whole numbers; `coarse` is what it gives if it computes in 16 bits inside, within a unit of which
+        nothing is wrong that is not wrong by it.
+        """
+        own = self._own_of(place)
+        for number in self.places.get(place, ()):
+            local = None if number in self.found else self._judged(number, place, exact, own, marks, ties)
+            if local is not None and local.outcome == "fail" and coarse is not None:
+                read, rough = self._read(number, exact.shape), coarse()
+                if read is not None and read[1] in _HALVES and _within_a_unit(read[0], rough, read[1]):
+                    local = self._judged(number, place, exact, rough, marks)
+            if local is None:
+                continue
+            inside = marks.modules - {place.label}
+            if local.outcome == "fail" and (known := self._wrong.keys() & inside):
+                # What is wrong there goes on past the module where it was seen, as in a sum of residuals.
+                local = not_replayable("behind", module=self._wrong[min(known)][0])
+            elif local.outcome == "fail":
+                self._wrong |= dict.fromkeys(inside, (place.label, number))
+            segment = tuple(sorted((inside | marks.around) - {place.label}))
+            after = tuple(sorted(marks.after)) if segment and local.outcome == "fail" else ()
+            self.found[number] = local._replace(segment=segment, after=after)
+
+    def judge_input(self, place: ForcedPlace, exact: Array, marks: Marks, around: Sequence[ForcedPlace]) -> None:
+        """Judge what the left gave to an operator; where it is wrong, what runs `around` it is, the innermost first."""
+        (number,) = self.places[place]
+        local = self._judged(number, place, exact, self._own_of(place), marks)
+        if local is None or local.outcome != "fail":
+            return
+        inside = marks.modules
+        known = self._wrong.keys() & inside
+        # Without a module around it that has a partner, it is said of what it was given to.
+        places = (*around, ForcedPlace(place.label, 0, place.call), ForcedPlace(place.label, 1, place.call))
+        accused = next((numbers[-1] for one in places if (numbers := self.places.get(one))), None)
+        accused = self._wrong[min(known)][1] if known else accused
+        if accused is None:
+            return
+        self._wrong |= dict.fromkeys(inside - known, (place.label, accused))
+        before, found = self.left_name(place), self.found.get(accused)
+        if found is None or found.outcome != "fail":
+            segment = tuple(sorted(inside | marks.around))
+            found = local._replace(segment=segment, after=tuple(sorted(marks.after)))
+        self.found[accused] = found._replace(before=tuple(dict.fromkeys((*found.before, before))))
+
+    def _own_of(self, place: ForcedPlace) -> Array | None:
+        own = self._kept.pop(place, None)
+        return np.load(own, allow_pickle=False) if isinstance(own, Path) else own
+
+    def _judged(
+        self,
+        number: int,
+        place: ForcedPlace,
+        exact: Array,
+        own: Array | None,
+        marks: Marks,
+        ties: Ties | None = None,
+    ) -> Local | None:
+        """Return the judgement of one tensor of the left; ``None`` where it cannot be read."""
+        read = self._read(number, exact.shape)
+        if read is None:
+            return None
+        if marks.random or marks.single:
+            code = "random" if marks.random else "single"
+            return not_replayable(code, operation=marks.random or marks.single)
+        if own is None or own.shape != exact.shape:
+            return not_replayable("unsteady")
+        kind = "gradient" if place.label.endswith(GRADIENTS) else "exp" if marks.has_exp else "plain"
+        is_half = kind != "gradient" and read[1] in _HALVES
+        limit, half = SCORE_LIMITS["half" if is_half else kind], SCORE_LIMITS["half"]
+        return judge(*read, exact, own, limit=limit, half=half if kind == "exp" else inf, ties=ties)
+
+    def put(self, place: ForcedPlace, own: Array, exact: Array, marks: Marks, **judging: Any) -> Array | None:
         """Judge what the left has in a place by what the reference gave there in both precisions, and return it."""
         self.keep(place, own)
-        self.judge(place, exact, marks)
-        return self.values(place, exact.shape, is_complex=exact.dtype.kind == "c")
+        self.judge(place, exact, marks, **judging)
+        left = self.values(place, exact.shape, kind=exact.dtype.kind)
+        return None if left is None else left[0]
 
     def whole(self, why: Local | None = None) -> dict[int, Local]:
         """Return the judgement of every pair; `why` is of those that the run did not come to, if it broke off."""
         for place, numbers in self.places.items():
+            if place.io == "input":
+                continue
             is_gradient = place.label.endswith(GRADIENTS)
             code = "no_gradient" if is_gradient else "not_called"
             missing = why or not_replayable(code, module=place.label, call=place.call)

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.capabilities.frameworks.onnx import Model, OnnxNode
-from pytest_msdump.capabilities.replay.forcing import EXP_FAMILY, ForcedPlace, Forcing, Marks, not_replayable, precision
+from pytest_msdump.capabilities.replay.forcing import (
+    EXP_FAMILY,
+    ForcedPlace,
+    Forcing,
+    Marks,
+    not_replayable,
+    nudged,
+    precision,
+)
 from pytest_msdump.core.compare.opening import open_view
+from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.dtypes.decode import rounded_to
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.dump import Dump
@@ -25,6 +35,7 @@ _RANDOM = frozenset(
 )
 # Of onnx.proto's TensorProto.DataType: float32, float16 and bfloat16 are float64 here.
 _DOUBLE, _LOWER = 11, (1, 10, 16)
+_PRECISIONS = np.float32, np.float64
 
 
 def inputs_of(model: Model, source: str, dumps: Iterable[Dump]) -> dict[str, Array]:
@@ -54,8 +65,9 @@ def force_nodes(model: Model, feeds: _Values, forcing: Forcing) -> dict[int, Loc
     given = {**dict(model.weights()), **feeds}
     if dtype != "float32":
         given = {name: rounded_to(one, dtype) if one.dtype.kind == "f" else one for name, one in given.items()}
-    own = {"": None, **{name: _as(one, np.float32) for name, one in given.items()}}
-    exact = {"": None, **{name: _as(one, np.float64) for name, one in given.items()}}
+    own, exact = ({"": None, **{name: _as(one, to) for name, one in given.items()}} for to in _PRECISIONS)
+    # In 16 bits inside of attention, as the evaluator computes it where it is given these.
+    coarse = {} if dtype == "float32" else {name: _as(one, _numpy_type(dtype)) for name, one in own.items()}
     marks: dict[str, Marks] = {}
     left_uses = Counter(name for node in nodes for name in (*node.inputs, *node.read))
     for node, proto in zip(nodes, model.proto.graph.node, strict=True):
@@ -69,38 +81,55 @@ def force_nodes(model: Model, feeds: _Values, forcing: Forcing) -> dict[int, Loc
         except Exception as error:
             reason = f"{node.op_type}: {type(error).__name__}: {error!s:.300}"
             return forcing.whole(not_replayable("raised", reason=reason))
-        try:
-            wide = _run(model, node, _in_double(proto), exact)
-        except Exception:
+        wide = _attempted(model, node, _in_double(proto), exact)
+        if wide is None:
             # What follows is judged from the left's own values again.
             wide, mark = plain, mark | Marks(single=node.op_type)
+        rough = _attempted(model, node, proto, coarse) if coarse else None
         for slot, name in enumerate(node.outputs):
-            if name:
-                _put(ForcedPlace(node.name, slot), name, (plain[slot], wide[slot]), forcing, (own, exact, marks), mark)
+            if not name:
+                continue
+            own[name], exact[name], marks[name] = _as(plain[slot], np.float32), _as(wide[slot], np.float64), mark
+            coarse |= {name: own[name] if rough is None else rough[slot]} if coarse else {}
+            if not isinstance(exact[name], np.ndarray):
+                continue
+            judging: dict[str, Any] = {"ties": partial(_ties, model, node, proto, exact, slot, rounding_unit(dtype))}
+            if rough is not None and mark.has_exp and ("attention" in node.op_type.lower() or len(mark.modules) > 1):
+                judging["coarse"] = partial(_as, rough[slot], np.float32)
+            left = forcing.put(ForcedPlace(node.name, slot), own[name], exact[name], mark, **judging)
+            if left is not None:
+                own[name], exact[name] = left.astype(own[name].dtype), left.astype(exact[name].dtype)
+                coarse |= {name: _as(own[name], _numpy_type(dtype))} if coarse else {}
+                marks[name] = Marks(after=frozenset({node.name}))
         left_uses.subtract(taken)
         for name in taken:
             if name and not left_uses[name]:
-                own.pop(name, None), exact.pop(name, None)
+                own.pop(name, None), exact.pop(name, None), coarse.pop(name, None)
     return forcing.whole()
 
 
-def _put(
-    place: ForcedPlace,
-    name: str,
-    made: tuple[Any, Any],
-    forcing: Forcing,
-    known: tuple[Any, Any, dict[str, Marks]],
-    mark: Marks,
-) -> None:
-    """Judge what the left has of an output, and go on with it."""
-    own, exact, marks = known
-    plain, wide = (_as(one, dtype) for one, dtype in zip(made, (np.float32, np.float64), strict=True))
-    own[name], exact[name], marks[name] = plain, wide, mark
-    if not isinstance(wide, np.ndarray):
-        return
-    left = forcing.put(place, plain, wide, mark)
-    if left is not None:
-        own[name], exact[name], marks[name] = left.astype(plain.dtype), left.astype(wide.dtype), Marks()
+def _numpy_type(dtype: str) -> Any:
+    from onnx import TensorProto, helper
+
+    return helper.tensor_dtype_to_np_dtype(getattr(TensorProto, dtype.upper()))
+
+
+def _attempted(model: Model, node: OnnxNode, proto: Any, values: Mapping[str, Any]) -> list[Any] | None:
+    try:
+        return _run(model, node, proto, values)
+    except Exception:
+        return None
+
+
+def _ties(
+    model: Model, node: OnnxNode, proto: Any, values: Mapping[str, Any], slot: int, unit: float
+) -> Iterator[Array]:
+    """Yield an output of a node as it is where rounding moves what the node is given."""
+    moved = next((name for name in node.inputs if getattr(values.get(name), "dtype", None) == np.float64), "")
+    for one in nudged(values[moved], unit) if moved else ():
+        made = _attempted(model, node, _in_double(proto), {**values, moved: one})
+        if made is not None:
+            yield np.asarray(made[slot])
 
 
 def _run(model: Model, node: OnnxNode, proto: Any, values: Mapping[str, Any]) -> list[Any]:

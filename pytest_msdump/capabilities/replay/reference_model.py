@@ -170,7 +170,7 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
         # What is not selected is put in all the same.
         pairs = make_plan(replace(plan.suite, selection=whole)).pairing.pairs
     with tempfile.TemporaryDirectory(prefix="msdump-replay-") as folder:
-        forcing = Forcing(pairs, Path(folder))
+        forcing = Forcing(pairs, Path(folder), plan.left.refs)
         with raised_by_the_model():
             _refuse_other_weights(reference, plan.right)
         if isinstance(reference.model, Model):
@@ -182,7 +182,9 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
         else:
             found = force(reference.model, reference.runner(plan.left, plan.right), forcing, policy=policy)
     numbers = {(pair.left.key, pair.right.key): number for number, pair in enumerate(plan.pairing.pairs)}
-    known = ((numbers.get((pairs[one].left.key, pairs[one].right.key)), local) for one, local in found.items())
+    known = (
+        (numbers.get((pair.left.key, pair.right.key)), found[one]) for one, pair in enumerate(pairs) if one in found
+    )
     return {number: local for number, local in known if number is not None}
 
 
@@ -248,7 +250,11 @@ def record_reference(reference: Reference, left: Dump, directory: Path) -> None:
     run = reference.runner(left)
     # What runs may train it.
     model = copy.deepcopy(reference.model)
-    recording = TorchRecording(model, directory, gradients=has_gradients)
+    operators = [ref.key.op for ref in left.refs if ref.key.op.op_type != OPTIMIZER]
+    functions = {op.label for op in operators if "/" in op.label and not op.label.endswith(GRADIENTS)}
+    is_beside = any("/" not in op.label and op.op_type != PARAMETER for op in operators)
+    level = "module" if not functions else "both" if is_beside else "operation"
+    recording = TorchRecording(model, directory, gradients=has_gradients, level=level)
     with ExitStack() as stack:
         if any(ref.key.op.op_type == OPTIMIZER for ref in left.refs):
             # The optimizer is made while the reference runs.

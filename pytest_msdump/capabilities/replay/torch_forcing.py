@@ -6,23 +6,52 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import cache
-from itertools import accumulate
-from typing import Any, NamedTuple
+from functools import cache, partial
+from itertools import accumulate, count
+from typing import Any
 
 import numpy as np
 
 from pytest_msdump.capabilities.record.calls import leaves, with_leaves
 from pytest_msdump.capabilities.record.torch import named, unwrapped
 from pytest_msdump.capabilities.record.torch_hooks import ForwardHooks, Gradients
-from pytest_msdump.capabilities.record.torch_operations import around_operations, computes
+from pytest_msdump.capabilities.record.torch_operations import (
+    around_functions,
+    around_operations,
+    computes,
+    function_name,
+)
 from pytest_msdump.capabilities.record.torch_tensors import array_of, is_backward, is_tensor, weights
-from pytest_msdump.capabilities.replay.forcing import EXP_FAMILY, ForcedPlace, Forcing, Marks, not_replayable, precision
+from pytest_msdump.capabilities.replay.forcing import (
+    ForcedPlace,
+    Forcing,
+    Marks,
+    Ties,
+    not_replayable,
+    precision,
+)
+from pytest_msdump.capabilities.replay.torch_double import (
+    BESIDE_WHOLE,
+    TO_WHOLE,
+    at_ties,
+    described,
+    floats_through,
+    half_types,
+    in_double,
+    rounded,
+    through,
+)
 from pytest_msdump.capabilities.replay.torch_steps import Steps
+from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.errors import ConfigError, MsdumpError, missing_package
 from pytest_msdump.core.model.record import Local
 
-_NOTHING = Marks()
+# Functions that may give back what they are given, as it is.
+_PASSING = frozenset(
+    {"to", "type", "type_as", "float", "double", "half", "bfloat16"}
+    | {"contiguous", "reshape", "flatten", "getitem", "dropout", "clone", "detach"}
+)
+_IN_PLACE = frozenset({"setitem", *(f"i{name}" for name in ("add", "sub", "mul", "truediv", "pow", "and", "or"))})
 _LONGEST_REASON = 300
 _FEW_MARKS = 16
 
@@ -35,6 +64,9 @@ def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: st
     names = names_of(model)
     leaf_names = [name for name, module in named(model).items() if not [*module.children()]]
     dtype, is_mixed = precision(forcing.dtypes(leaf_names) or forcing.dtypes(names))
+    if dtype == "float32" and forcing.has_functions:
+        # Inside of a module, functions may be in either.
+        dtype, is_mixed = precision(forcing.dtypes(place.label for place in forcing.places))[0], False
     is_autocast = policy.startswith("autocast") or (is_mixed and dtype != "float32")
     low = getattr(torch, dtype)
     # A quarter of what the weights take in float64.
@@ -57,6 +89,9 @@ def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: st
         return forcing.whole(not_replayable("raised", reason=reason))
     finally:
         torch.set_default_dtype(before)
+    # A function that ran in one precision alone (a fast path) has put the left's own value into that one.
+    if forcing.without_unmet_functions():
+        return force(model, run, forcing, policy=policy)
     return forcing.whole()
 
 
@@ -103,7 +138,7 @@ def _copy(model: Any, dtype: Any, *, rounded_to: Any = None) -> Any:
     """Return a copy on the CPU in a precision, its weights rounded first to another one."""
     import torch
 
-    keeps = dtype is not torch.float64 and any(one.dtype in _half_types() for one in model.parameters())
+    keeps = dtype is not torch.float64 and any(one.dtype in half_types() for one in model.parameters())
     known: dict[int, Any] = {}
     # Each is copied and cast in one step: together they are as large as the model.
     for one in (*model.parameters(), *model.buffers()):
@@ -127,6 +162,9 @@ class _ForcedRun:
         self._inner: list[tuple[Any, int]] = []
         self._gradients = Gradients(self._arrived, nullcontext)
         self._is_ours = False
+        # Weights and buffers are the reference's own wherever they are given; whether a function has computed.
+        self._weights = {one.untyped_storage()._cdata for one in (*model.parameters(), *model.buffers())}
+        self._has_computed = False
 
     def run(self, run: Callable[[Any], Any]) -> None:
         with ExitStack() as stack:
@@ -140,7 +178,22 @@ class _ForcedRun:
             run(self.model)
 
     def watch(self, stack: ExitStack) -> None:
-        """Watch more than modules and gradients."""
+        """Watch functions and the operations in them, where what they gave has partners."""
+        from torch.optim import optimizer
+
+        if self.forcing.has_functions:
+            stack.callback(optimizer.register_optimizer_step_pre_hook(lambda *_: self._step(True)).remove)
+            stack.callback(optimizer.register_optimizer_step_post_hook(lambda *_: self._step(False)).remove)
+            stack.enter_context(around_functions(self._called))
+            stack.enter_context(around_operations(self._operated))
+
+    def _step(self, is_ours: bool) -> None:
+        """What an optimizer computes is none of the model's."""
+        self._is_ours = is_ours
+
+    def _operated(self, func: Any, args: Any, kwargs: Any) -> Any:
+        self._has_computed |= not self._is_ours and computes(func)
+        return func(*args, **kwargs)
 
     def met(self, place: ForcedPlace, tensor: Any) -> None:
         """Do something with a tensor that has a partner, before the left's takes its place."""
@@ -149,11 +202,15 @@ class _ForcedRun:
     def gave(self, name: str, tensors: list[Any]) -> None:
         """Do something with what a module gave back in which no other one ran, before anything takes its place."""
 
-    def before(self, module: Any, args: Any, kwargs: Any, is_changed: bool) -> None:
-        """Is called before any module runs."""
-        del args, kwargs, is_changed
+    def before(self, module: Any, args: Any, kwargs: Any, is_changed: bool) -> Any:
+        """Is called before any module runs; returns what it is given."""
+        del is_changed
+        given = args, kwargs
         if id(module) in self.names:
+            if self._inner and not is_backward() and not getattr(module, "inplace", False):
+                given = self._given(self.names[id(module)], given)
             self._inner.append((module, 0))
+        return given
 
     def _ended(self, module: Any) -> int:
         """Return how many modules ran inside of one that is over."""
@@ -175,33 +232,91 @@ class _ForcedRun:
         with self.ours():
             if not inner:
                 self.gave(name, leaves(result, is_tensor))
-            slots = iter(range(len(leaves(result, is_tensor))))
-            changed = with_leaves("", result, is_tensor, lambda _, tensor: self._put(name, next(slots), tensor))
-            if self.forcing.has_gradients:
-                self._gradients.hook_outputs(name, leaves(changed, is_tensor))
+            return self._put_all(name, result)
+
+    def _called(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run a function; is called for every one that no other function calls."""
+        kind = function_name(func)
+        if kind is None or self._is_ours or is_backward():
+            return func(*args, **kwargs)
+        label = f"{self.names[id(self._inner[-1][0])] if self._inner else 'outside'}/{kind}"
+        is_in_place = kind in _IN_PLACE or (kind.endswith("_") or kwargs.get("inplace") or "out" in kwargs)
+        if not is_in_place and kind not in _PASSING:
+            with self.ours():
+                args, kwargs = self._given(label, (args, kwargs))
+        self._has_computed = False
+        result = func(*args, **kwargs)
+        if not self._has_computed:
+            return result
+        with self.ours():
+            if not is_in_place:
+                return self._put_all(label, result)
+            for slot, tensor in enumerate(leaves(args[:1] if kind == "setitem" else result, is_tensor)):
+                left = self._put(label, slot, tensor)
+                if left is not tensor and not left.requires_grad:
+                    tensor.copy_(left)
+                    self.also_placed(tensor, left)
+            return result
+
+    def _put_all(self, label: str, result: Any) -> Any:
+        """Return the left's tensors in the place of those that something gave back."""
+        slots = count()
+        changed = with_leaves("", result, is_tensor, lambda _, tensor: self._put(label, next(slots), tensor))
+        if self.forcing.has_gradients:
+            self._gradients.hook_outputs(label, leaves(changed, is_tensor))
         return changed
 
+    def _given(self, label: str, given: Any) -> Any:
+        """Return what something is given, the left's own inputs in their place where it recorded them."""
+        call, slots = self._calls[label, 0], count()
+        if not (known := self.forcing.inputs(label, call)) or known != len(leaves(given, is_tensor)):
+            return given
+
+        def replaced(_: str, tensor: Any) -> Any:
+            place = ForcedPlace(label, next(slots), call, "input")
+            return tensor if tensor.untyped_storage()._cdata in self._weights else self._replaced(place, tensor)
+
+        return with_leaves("", given, is_tensor, replaced)
+
     def _put(self, label: str, slot: int, tensor: Any) -> Any:
+        """Return the left's tensor for one that something gave back."""
+        place = ForcedPlace(label, slot, self._calls[label, slot])
+        self._calls[label, slot] += 1
+        return self._replaced(place, tensor)
+
+    def _replaced(self, place: ForcedPlace, tensor: Any) -> Any:
         """Return the left's tensor for one of the reference's, through which its gradient goes on; else itself."""
         import torch
 
-        place = ForcedPlace(label, slot, self._calls[label, slot])
-        self._calls[label, slot] += 1
-        if self.forcing.wants(place):
+        is_output = place.io == "output"
+        if is_output and self.forcing.wants(place):
             self.met(place, tensor)
-        values = self.forcing.values(place, tuple(tensor.shape), is_complex=tensor.is_complex())
-        if values is None:
+        read = self.forcing.values(place, tuple(tensor.shape), kind=_kind_of(tensor))
+        if read is None:
             return tensor
-        left = _laid_out_as(tensor, torch.from_numpy(np.require(values, requirements="W")))
-        self.placed(left)
+        left = _laid_out_as(tensor, torch.from_numpy(np.require(read[0], requirements="W")))
+        if not is_output:
+            if torch.equal(left, tensor) and self.is_left_s(tensor):
+                return tensor
+            self.met(place, tensor)
+        name = self.forcing.left_name(place)
+        self.placed(left, name, read[1])
         if not (torch.is_grad_enabled() and tensor.requires_grad):
             return left
         put = _put_function().apply(tensor, left)
-        self.placed(put)
+        self.placed(put, name, read[1])
         return put
 
-    def placed(self, tensor: Any) -> None:
+    def is_left_s(self, tensor: Any) -> bool:
+        """Whether nothing has been computed since a tensor was put in."""
+        del tensor
+        return True
+
+    def placed(self, tensor: Any, name: str, dtype: str) -> None:
         """Is called with a tensor of the left that was put in."""
+
+    def also_placed(self, tensor: Any, left: Any) -> None:
+        """Is called with a tensor that holds what was put in from now on."""
 
     def given(self, tensor: Any) -> Any:
         """Return what the model is to be given for an input."""
@@ -239,6 +354,10 @@ class _ForcedRun:
             self._is_ours = outer
 
 
+def _kind_of(tensor: Any) -> str:
+    return "c" if tensor.is_complex() else "f" if tensor.is_floating_point() else "i"
+
+
 def _laid_out_as(tensor: Any, values: Any) -> Any:
     """Return values with the type and the strides of a tensor; PyTorch chooses kernels by them."""
     import torch
@@ -268,7 +387,7 @@ class _OwnRun(_ForcedRun):
 
     def gave(self, name: str, tensors: list[Any]) -> None:
         """Note where the run rounds to 16 bits."""
-        self.atoms[name] = next((tensor.dtype for tensor in tensors if tensor.dtype in _half_types()), None)
+        self.atoms[name] = next((tensor.dtype for tensor in tensors if tensor.dtype in half_types()), None)
 
 
 class _ExactRun(_ForcedRun):
@@ -277,49 +396,77 @@ class _ExactRun(_ForcedRun):
     def __init__(self, model: Any, forcing: Forcing, atoms: dict[str, Any], low: Any) -> None:
         super().__init__(model, forcing)
         self._atoms, self._low = atoms, low
+        self._unit = rounding_unit("float32" if low is None else str(low).removeprefix("torch."))
         # What went into a tensor, by its memory, which is kept weakly.
         self._marks: dict[int, tuple[Any, Marks]] = {}
         self._most_marks = _FEW_MARKS
+        # What makes whole numbers of floats, by the memory of these.
+        self._ties: dict[int, tuple[Any, Ties]] = {}
 
     def watch(self, stack: ExitStack) -> None:
         """See every operation, and round what modules are given."""
-        from torch.nn.modules import module as hooks
+        super().watch(stack)
+        if not self.forcing.has_functions:
+            stack.enter_context(around_operations(self._operated))
 
-        stack.callback(hooks.register_module_forward_pre_hook(self._round).remove)
-        stack.enter_context(around_operations(self._operated))
+    def before(self, module: Any, args: Any, kwargs: Any, is_changed: bool) -> Any:
+        args, kwargs = super().before(module, args, kwargs, is_changed)
+        return self._round(module, args), kwargs
+
+    def _given(self, label: str, given: Any) -> Any:
+        given = super()._given(label, given)
+        return self._round(self._inner[-1][0], given) if "/" in label and self._inner else given
 
     def met(self, place: ForcedPlace, tensor: Any) -> None:
         """Judge what the left has by it."""
-        self.forcing.judge(place, tensor.detach().numpy(), self._marks_of(tensor))
+        values, marks = tensor.detach().numpy(), self._marks_of(tensor)
+        if place.io == "output":
+            _, ties = self._ties.get(tensor.untyped_storage()._cdata, (None, None))
+            self.forcing.judge(place, values, marks, ties=ties)
+            return
+        active = [self.names[id(module)] for module, _ in reversed(self._inner)]
+        ran = marks.modules | marks.around
+        inside = [name for name in active[:-1] if all(f"{one}.".startswith(f"{name}.") for one in ran)]
+        around = [ForcedPlace(name, 0, self._calls[name, 0]) for name in (*inside, *active[-1:])]
+        self.forcing.judge_input(place, values, marks, around)
 
     def gave(self, name: str, tensors: list[Any]) -> None:
         for tensor in tensors:
             self._mark(tensor, self._marks_of(tensor) | Marks(frozenset({name})))
 
-    def placed(self, tensor: Any) -> None:
+    def is_left_s(self, tensor: Any) -> bool:
+        marks = self._marks_of(tensor)
+        return marks._replace(after=frozenset(), is_wide=False) == Marks()
+
+    def placed(self, tensor: Any, name: str, dtype: str) -> None:
         """Nothing of the reference is in a tensor of the left."""
-        self._mark(tensor, _NOTHING)
+        self._mark(tensor, Marks(is_wide=dtype in ("float32", "float64"), after=frozenset({name})))
+
+    def also_placed(self, tensor: Any, left: Any) -> None:
+        self._mark(tensor, self._marks_of(left))
 
     def given(self, tensor: Any) -> Any:
-        return _through(tensor, self._low) if self._low is not None and tensor.is_floating_point() else tensor
+        return through(tensor, self._low) if self._low is not None and tensor.is_floating_point() else tensor
 
     def _round(self, module: Any, args: Any) -> Any:
         """Round the weights and inputs of a module whose output the run has in 16 bits, as autocast does."""
         dtype = self._atoms.get(self.names.get(id(module), ""))
         weights = [*module.parameters()] if dtype is not None else []
         if dtype is None or self._low is not None or not any(weight.ndim > 1 for weight in weights):
-            return None
+            return args
         with self.ours():
             for weight in weights:
-                weight.data = weight.data.to(dtype).to(weight.dtype)
-            return _floats_through(args, dtype)
+                # Where it is: memory tells weights from what is computed.
+                weight.data.copy_(weight.data.to(dtype))
+            return floats_through(args, dtype)
 
     def _operated(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation in float64, and note what went into what it gives."""
         if self._is_ours:
             return func(*args, **kwargs)
+        self._has_computed |= computes(func)
         asked = kwargs.get("dtype")
-        result, marks = _in_double(func, args, kwargs)
+        result, marks = in_double(func, args, kwargs)
         for tensor in leaves((args, kwargs), is_tensor):
             marks |= self._marks_of(tensor)
         if not computes(func):
@@ -329,15 +476,36 @@ class _ExactRun(_ForcedRun):
         if is_between and self._inner:
             marks = marks._replace(around=marks.around | {self.names[id(self._inner[-1][0])]})
         if asked is not None:
-            marks = marks._replace(is_wide=asked not in _half_types())
-        if asked in _half_types() or (self._low is not None and not marks.is_wide and is_between):
-            result = _rounded(func, result, asked if asked in _half_types() else self._low)
-        for tensor in leaves(result, is_tensor):
+            marks = marks._replace(is_wide=asked not in half_types())
+        if asked in half_types() or (self._low is not None and not marks.is_wide and is_between):
+            result = rounded(func, result, asked if asked in half_types() else self._low)
+        for slot, tensor in enumerate(leaves(result, is_tensor)):
             self._mark(tensor, marks)
+            self._keep_ties(tensor, slot, func, args, kwargs)
         return result
 
+    def _keep_ties(self, tensor: Any, slot: int, func: Any, args: Any, kwargs: Any) -> None:
+        """Note what a whole number would be, or a float on the way to one, where rounding moves what it is made of."""
+        from torch.multiprocessing.reductions import StorageWeakRef
+
+        operation = described(func)
+        given = next((one for one in leaves((args, kwargs), is_tensor) if one.is_floating_point()), None)
+        if given is None or not operation.is_functional:
+            return
+        _, known = self._ties.get(given.untyped_storage()._cdata, (None, None))
+        is_whole = not (tensor.is_floating_point() or tensor.is_complex())
+        if is_whole or operation.name in TO_WHOLE or (known is not None and operation.name in BESIDE_WHOLE):
+            # Each holds what it was made of.
+            self._ties = {address: one for address, one in self._ties.items() if not one[0].expired()}
+            storage = tensor.untyped_storage()
+            moved = known if known is not None else self._unit
+            self._ties[storage._cdata] = (
+                StorageWeakRef(storage),
+                partial(at_ties, func, (args, kwargs), given, slot, moved),
+            )
+
     def _marks_of(self, tensor: Any) -> Marks:
-        _, marks = self._marks.get(tensor.untyped_storage()._cdata, (None, _NOTHING))
+        _, marks = self._marks.get(tensor.untyped_storage()._cdata, (None, Marks()))
         return marks
 
     def _mark(self, tensor: Any, marks: Marks) -> None:
@@ -350,79 +518,6 @@ class _ExactRun(_ForcedRun):
             self._most_marks = 2 * len(self._marks) + _FEW_MARKS
         # Kept weakly: the address of memory is not used again as long as something refers to it.
         self._marks[storage._cdata] = StorageWeakRef(storage), marks
-
-
-def _in_double(func: Any, args: Any, kwargs: Any) -> tuple[Any, Marks]:
-    """Run an operation in float64 also where the model asks for less; in float32 where it has no other kernel."""
-    import torch
-
-    lower = (torch.float32, torch.float16, torch.bfloat16)
-    if kwargs.get("dtype") in lower:
-        kwargs = {**kwargs, "dtype": torch.float64}
-    operation = _described(func)
-    given = leaves((args, kwargs), is_tensor)
-    if operation.is_functional and any(one.dtype in lower for one in given):
-        args, kwargs = _cast_from(lower, torch.float64, (args, kwargs))
-    # Fused attention draws random numbers for dropout only.
-    is_random = operation.may_be_random and ("scaled_dot_product" not in operation.name or kwargs.get("dropout_p"))
-    marks = Marks(has_exp=operation.has_exp, random=operation.name if is_random else "")
-    try:
-        return func(*args, **kwargs), marks
-    except (NotImplementedError, RuntimeError):
-        if not operation.is_functional or not any(one.dtype is torch.float64 for one in given):
-            raise
-    args, kwargs = _cast_from((torch.float64,), torch.float32, (args, kwargs))
-    result = _cast_from((torch.float32,), torch.float64, func(*args, **kwargs))
-    return result, marks | Marks(single=operation.name)
-
-
-def _cast_from(dtypes: tuple[Any, ...], dtype: Any, value: Any) -> Any:
-    return with_leaves("", value, is_tensor, lambda _, one: one.to(dtype) if one.dtype in dtypes else one)
-
-
-def _rounded(func: Any, result: Any, dtype: Any) -> Any:
-    """Round what an operation gave, where it wrote it, to a 16-bit type."""
-    if _described(func).is_functional:
-        return _floats_through(result, dtype)
-    for tensor in leaves(result, is_tensor):
-        if tensor.is_floating_point():
-            tensor.copy_(_through(tensor, dtype))
-    return result
-
-
-def _floats_through(value: Any, dtype: Any) -> Any:
-    return with_leaves("", value, is_tensor, lambda _, one: _through(one, dtype) if one.is_floating_point() else one)
-
-
-@cache
-def _half_types() -> tuple[Any, ...]:
-    import torch
-
-    return torch.float16, torch.bfloat16
-
-
-def _through(tensor: Any, dtype: Any) -> Any:
-    return tensor.to(dtype).to(tensor.dtype)
-
-
-class _Operation(NamedTuple):
-    """An operation; `is_functional` says that it writes to none of its arguments, and gives back no view of one."""
-
-    name: str
-    has_exp: bool
-    is_functional: bool
-    may_be_random: bool
-
-
-@cache
-def _described(func: Any) -> _Operation:
-    import torch
-
-    schema = getattr(func, "_schema", None)
-    name = str(func) if schema is None else str(schema.name).partition("::")[2]
-    is_functional = schema is not None and all(one.alias_info is None for one in (*schema.arguments, *schema.returns))
-    may_be_random = torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
-    return _Operation(name, EXP_FAMILY.search(name) is not None, is_functional, may_be_random)
 
 
 @cache

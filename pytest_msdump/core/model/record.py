@@ -237,7 +237,8 @@ class Local(NamedTuple):
     own run; ``"flips"``, the share of elements that are not correctly rounded; ``"element"``, how many rounding units
     one is off; ``"differing"``, how many whole numbers differ; ``"nonfinite"``, how many elements only one side has as
     NaN or infinite. `segment` are modules without a partner that were judged together with this one, since what they
-    gave went into it.
+    gave went into it; a wrong one begins `after` these operators of the left. What is wrong inside of a module shows
+    `before` these operators: in what they were given.
     """
 
     outcome: str
@@ -246,18 +247,24 @@ class Local(NamedTuple):
     limit: float | None = None
     segment: tuple[str, ...] = ()
     why: Message | None = None
+    after: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
 
     @property
     def message(self) -> Message:
         """The judgement as a sentence, or why there is none."""
         if self.why is not None:
             return Message(f"local_{self.outcome}", {"reason": self.why})
+        after = Message("local_after", {"names": self.after}) if self.after else None
+        if self.before:
+            return in_clauses(Message("local_wrong_before", {"name": self.before[0]}), after)
         share = self.measure == "flips"
         shown = [f"{100 * (one or 0.0):.3g} %" if share else plain(one or 0.0, 3) for one in (self.score, self.limit)]
         numbers = dict(zip(("score", "bound"), shown, strict=True))
         word = "wrong" if self.outcome == "fail" else "right"
         found = Message(f"local_{word}_{self.measure}", numbers)
-        return in_clauses(found, Message("local_segment", {"names": self.segment}) if self.segment else None)
+        segment = Message("local_segment", {"names": self.segment}) if self.segment else None
+        return in_clauses(found, segment, after)
 
 
 class BetterFit(NamedTuple):

@@ -452,6 +452,8 @@ LOCAL = table(
         "score": optional(NUMBER),
         "limit": optional(NUMBER),
         "segment": optional(TEXTS, ()),
+        "after": optional(TEXTS, ()),
+        "before": optional(TEXTS, ()),
         "why": optional(MESSAGE),
         "sentence": lenient(TEXT),
     },

@@ -80,12 +80,14 @@ local_wrong_flips | wrong by itself: for the left's own inputs {score} of its el
 local_wrong_differing | wrong by itself: for the left's own inputs {score} of its elements are others | 自身有误：以左侧自己的输入，有 {score} 个元素不同
 local_wrong_element | wrong by itself: for the left's own inputs an element is {score} rounding units off, limit {bound} | 自身有误：以左侧自己的输入，有元素偏离 {score} 个舍入单位，阈值 {bound}
 local_wrong_nonfinite | wrong by itself: for the left's own inputs {score} elements are NaN or infinite on one side alone | 自身有误：以左侧自己的输入，有 {score} 个元素仅在一侧为 NaN 或无穷
+local_wrong_before | wrong before the input of {name}: of the left's own tensors above it the reference makes something else | 在 {name} 的输入之前有误：以左侧自己在其上方的张量，参考模型得到不同结果
 local_right_score | right by itself: for the left's own inputs its error is {score} times the reference's own, limit {bound} | 自身正确：以左侧自己的输入，其误差为参考模型自身误差的 {score} 倍，阈值 {bound}
 local_right_flips | right by itself: {score} of the elements are not correctly rounded, limit {bound} | 自身正确：{score} 的元素未正确舍入，阈值 {bound}
 local_right_differing | right by itself: no element differs | 自身正确：没有元素不同
 local_error | damaged: {reason} | 已损坏：{reason}
 local_not_replayable | not replayable, because {reason} | 无法重放：{reason}
 local_segment | judged together with {names} | 与 {names} 一并判定
+local_after | from {names} on | 自 {names} 起
 # why there is no judgement
 local_random | {operation} draws random numbers | {operation} 使用随机数
 local_single | {operation} has no kernel for float64 | {operation} 没有 float64 内核
