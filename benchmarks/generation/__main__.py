@@ -14,7 +14,6 @@ from benchmarks.generation.decoders import VOCABULARY, decoder, mistakes, models
 from pytest_msdump import assert_dumps_close
 from pytest_msdump.capabilities.generation.prompts import Generations, judged_by, write_both
 
-
 VERBOSE = "--verbose" in __import__("sys").argv
 
 
