@@ -274,8 +274,9 @@ def _chained(sides: tuple[_Side, _Side]) -> Iterator[tuple[tuple[int, int], bool
     for one, other in found:
         ours, theirs = looks[0][one], looks[1][other]
         is_between = all((_next(looks[0], one, by), _next(looks[1], other, by)) in pairs for by in (-1, 1))
-        # Where names are the same elsewhere, another name is another layer's.
-        is_between = is_between and not (are_namesakes and leaves[0][one].words != leaves[1][other].words)
+        # Where names are the same elsewhere, another number is another layer's.
+        is_renumbered = are_namesakes and ours.words == theirs.words and leaves[0][one].words != leaves[1][other].words
+        is_between = is_between and not is_renumbered
         is_doubted = is_doubtful(ours, theirs, marks) or is_out_of_place(one, other)
         is_made = not is_doubted and (is_between or is_told(ours, theirs))
         yield (sides[0].leaves[one], sides[1].leaves[other]), is_made
