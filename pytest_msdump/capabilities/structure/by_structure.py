@@ -22,6 +22,7 @@ from pytest_msdump.capabilities.structure.meeting import Meeting, meetings
 from pytest_msdump.capabilities.structure.nodes import is_of_nodes, modules_of_nodes, without_rounding
 from pytest_msdump.capabilities.structure.scopes import Path, ScopeRun, dotted
 from pytest_msdump.capabilities.structure.words import read_names, shown
+from pytest_msdump.capabilities.structure.written import written_order
 from pytest_msdump.core.matching.coordinates import Place, compatible
 from pytest_msdump.core.matching.kinds import WeightName, is_weight, spelling_of_name, weight_name
 from pytest_msdump.core.matching.leaving import Leaving
@@ -113,8 +114,13 @@ class _Meeting:
                 if leaving.shape is not None:
                     self._shapes[side.name, leaving.tensors[first]] = leaving.shape
                 found.append(Layer(named.words, named.role, dict(leaving.tensors), sizes, order, named.parts, step))
-        refs = (side.refs[ref] for layer in found for ref in layer.tensors.values())
+        refs = [side.refs[ref] for layer in found for ref in layer.tensors.values()]
         is_ordered = bool(naming.order) or has_times or all(ref.place is not None for ref in refs)
+        if not is_ordered:
+            firsts = [side.refs[layer.tensors[min(layer.tensors)]].source for layer in found]
+            written = written_order(firsts, [() if layer.role else layer.parts for layer in found])
+            if written is not None:
+                return [replace(layer, order=place) for layer, place in zip(found, written, strict=True)], True
         return found, is_ordered
 
     def _time(self, side: Side, run: ScopeRun, path: Path) -> int | None:

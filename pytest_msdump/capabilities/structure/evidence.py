@@ -150,7 +150,7 @@ def may_be_one(one: Look, other: Look) -> bool:
     """Whether nothing contradicts that two layers are one."""
     if one.size is not None and other.size is not None and one.size != other.size:
         return False
-    if (one.is_closed or other.is_closed) and one.last != other.last:
+    if (one.is_closed or other.is_closed) and (one.last != other.last or one.words[-1:] != other.words[-1:]):
         return False
     if one.is_call != other.is_call and UNORDERED in (*one.words, *other.words):
         return False

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise, takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +46,9 @@ _LEAST_SIZES = 3
 _LEAST_WORDS = 2
 # What speaks for two layers of the same words and number of elements.
 _SAME_NAME = 1e4
+
+# Both sides have the same names if so many pairs have.
+_NAMESAKES = 0.8
 
 
 class Meeting(NamedTuple):
@@ -186,16 +189,18 @@ def _with_first_calls(layers: Sequence[Layer]) -> list[Layer]:
 
 def _leaves(sides: tuple[_Side, _Side], *, is_ordered: bool) -> Mapping[tuple[int, int], str]:
     """Return the pairs of leaves by chain and by name; what both say otherwise is no pair."""
-    found = dict.fromkeys(_chained(sides), "structure_order") if is_ordered else {}
+    chained = dict(_chained(sides)) if is_ordered else {}
+    found = {pair: "structure_order" for pair, is_made in chained.items() if is_made}
     along = sorted(found)
+    doubted = [{pair[side] for pair in chained.keys() - found.keys()} for side in range(2)]
     for pair in _named(sides):
+        if pair not in chained and (pair[0] in doubted[0] or pair[1] in doubted[1]):
+            continue
         stems = [side.layers[number].stem for side, number in zip(sides, pair, strict=True)]
         if not is_ordered or pair in found or stems[0] == stems[1] or not _crosses(pair, along):
             found[pair] = "structure_names"
     times = [Counter(pair[side] for pair in found) for side in range(2)]
-    places = [
-        dict(zip(side.leaves, places_of([side.layers[one] for one in side.leaves]), strict=True)) for side in sides
-    ]
+    places = [places_of(side.layers) for side in sides]
     elsewhere = _meant_elsewhere(sides, found)
     return {
         (one, other): why
@@ -213,13 +218,17 @@ def _meant_elsewhere(sides: tuple[_Side, _Side], pairs: Collection[tuple[int, in
     """
     names = [defaultdict[Hashable, set[int]](set) for _ in sides]
     for side, known in zip(sides, names, strict=True):
-        for number in side.leaves:
-            one = side.layers[number]
+        for number, one in enumerate(side.layers):
             known[one.step, one.words, one.size].add(number)
     agreeing, elsewhere, siblings = 0, set[tuple[int, int]](), set[tuple[int, int]]()
     for pair in pairs:
         one, other = (side.layers[number] for side, number in zip(sides, pair, strict=True))
-        meant = names[1].get((one.step, one.words, one.size)), names[0].get((other.step, other.words, other.size))
+        meant = [
+            known.get((of.step, (*of.words, *call), of.size))
+            for known, of in ((names[1], one), (names[0], other))
+            # A name without a number may have been given that of a first call.
+            for call in ((), (0,))
+        ]
         agreeing += one.words == other.words
         if one.words != other.words and any(meant):
             elsewhere.add(pair)
@@ -233,7 +242,8 @@ def _crosses(pair: tuple[int, int], along: Sequence[tuple[int, int]]) -> bool:
     return any((one - pair[0]) * (other - pair[1]) <= 0 for one, other in along)
 
 
-def _chained(sides: tuple[_Side, _Side]) -> Iterator[tuple[int, int]]:
+def _chained(sides: tuple[_Side, _Side]) -> Iterator[tuple[tuple[int, int], bool]]:
+    """Yield the pairs that the order is sure of, and whether they are made; of the others only names may be surer."""
     leaves = [[side.layers[one] for one in side.leaves] for side in sides]
     looks = [
         looks_of(own, side.lists, side.closed_leaves(), is_ordered=True)
@@ -248,12 +258,65 @@ def _chained(sides: tuple[_Side, _Side]) -> Iterator[tuple[int, int]]:
     if not is_any_told and len({looks[0][one].size for one, _ in found}) < _LEAST_SIZES:
         # Nothing but the order speaks for any of them.
         return
+    shapes = [_shapes(own) for own in leaves]
+    tails = [_tails(own, of) for own, of in zip(leaves, shapes, strict=True)]
+
+    def is_out_of_place(one: int, other: int) -> bool:
+        """Whether two layers have other places in runs of one shape, or what one is called is beside the other."""
+        (place, shape), (at, another) = shapes[0][one], shapes[1][other]
+        ours, theirs = tails[0][one], tails[1][other]
+        is_beside = ours.own != theirs.own and (ours.own in theirs.beside or theirs.own in ours.beside)
+        return is_beside or (place != at and shape == another)
+
+    same = sum(leaves[0][one].words == leaves[1][other].words for one, other in found)
+    are_namesakes = same > _NAMESAKES * len(found)
     pairs = found | {(-1, -1), (len(looks[0]), len(looks[1]))}
     for one, other in found:
         ours, theirs = looks[0][one], looks[1][other]
         is_between = all((_next(looks[0], one, by), _next(looks[1], other, by)) in pairs for by in (-1, 1))
-        if not is_doubtful(ours, theirs, marks) and (is_between or is_told(ours, theirs)):
-            yield sides[0].leaves[one], sides[1].leaves[other]
+        # Where names are the same elsewhere, another number is another layer's.
+        is_renumbered = are_namesakes and ours.words == theirs.words and leaves[0][one].words != leaves[1][other].words
+        is_between = is_between and not is_renumbered
+        is_doubted = is_doubtful(ours, theirs, marks) or is_out_of_place(one, other)
+        is_made = not is_doubted and (is_between or is_told(ours, theirs))
+        yield (sides[0].leaves[one], sides[1].leaves[other]), is_made
+
+
+class _Tail(NamedTuple):
+    """What a layer is called inside of its module, and what the others of its run are."""
+
+    own: tuple[str, ...]
+    beside: frozenset[tuple[str, ...]]
+
+
+def _tails(layers: Sequence[Layer], shapes: Sequence[tuple[int, Hashable]]) -> list[_Tail]:
+    tails = [one.parts[-2 if one.parts[-1:] and one.parts[-1].isdecimal() else -1 :] for one in layers]
+    starts = [number - place for number, (place, _) in enumerate(shapes)]
+    inside: defaultdict[int, set[tuple[str, ...]]] = defaultdict(set)
+    for start, tail in zip(starts, tails, strict=True):
+        inside[start].add(tail)
+    # Where all are called alike but for a number, the name is that of their list.
+    lists = {start for start, own in inside.items() if len({tail[:1] for tail in own}) == 1 < len(own)}
+    return [_Tail((), frozenset()) if start in lists else _Tail(tail, frozenset(inside[start]))
+            for start, tail in zip(starts, tails, strict=True)]  # fmt: skip
+
+
+def _shapes(layers: Sequence[Layer]) -> list[tuple[int, Hashable]]:
+    """Return for each layer its place among its neighbours of its number of elements, and which of these are siblings.
+
+    Of two neighbours it counts how many modules are around both, as compared with other neighbours.
+    """
+    shared = (takewhile(lambda both: both[0] == both[1], zip(one.parts, other.parts, strict=False))
+              for one, other in pairwise(layers))  # fmt: skip
+    around = [-1, *(sum(1 for _ in parts) for parts in shared), -1]
+    found: list[tuple[int, Hashable]] = []
+    for size, run in groupby(range(len(layers)), key=lambda number: layers[number].size):
+        numbers = [*run]
+        own = around[numbers[0] : numbers[-1] + 2]
+        ranks = sorted({*own})
+        shape = size, tuple(ranks.index(one) for one in own)
+        found += [(place, shape) for place in range(len(numbers))]
+    return found
 
 
 def _next(looks: Sequence[Look], place: int, by: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from typing import TypeVar
 
 # Paths of files have `_` in place of slashes.
@@ -20,7 +20,8 @@ _NODE = re.compile(
 )
 _REPEATED = re.compile(r"(?<![A-Za-z0-9])([A-Za-z][A-Za-z0-9]*(?:[._][0-9]{1,4})*)[/_](?=\1[._])")
 _SEPARATORS = re.compile(r"[/._]")
-_CONVOLUTION = re.compile(r"(?<![A-Za-z0-9])conv(?P<number>[0-9]{0,4})$")
+_CONVOLUTION = re.compile(r"conv(?P<number>[0-9]{0,4})$")
+_IN_LIST = re.compile(r"(?<=[._])[0-9]{1,4}$")
 # A linear layer is both; by names alone nothing else tells which is the last.
 _WITH_BIAS = {"MatMul", "Add"}
 # Types of nodes that no module ends with.
@@ -105,20 +106,26 @@ def modules_of_nodes(times: Mapping[str, int | None]) -> dict[str, str]:
         kind = matches[last]["type"]
         if is_last and kind not in _NO_MODULE:
             found[last] = _norm_of(path, nodes) if is_folded and kind in _FOLDED_INTO else _once(path)
-    return {name: path for name, path in found.items() if path}
+    return {name: (matches[name]["counter"] or "") + path for name, path in found.items() if path}
 
 
-def _norm_of(path: str, paths: Container[str]) -> str:
+def _norm_of(path: str, paths: Collection[str]) -> str:
     """Return the path of the norm that a convolution has folded into it; empty where only the other side can tell.
 
     >>> _norm_of("layer1/layer1.0/conv1", ()), _norm_of("block/block.0", ()), _norm_of("conv1", {"bn1"})
     ('layer1.0/bn1', '', 'conv1')
     """
     match = _CONVOLUTION.search(path)
+    if match is not None:
+        norm = f"{path[: match.start()]}bn{match['number']}"
+        return _once(path if norm in paths else norm)
+    # In a list it is the number that is missing between the convolution and the layer behind.
+    match = _IN_LIST.search(own := _once(path))
     if match is None:
         return ""
-    norm = f"{path[: match.start()]}bn{match['number']}"
-    return _once(path if norm in paths else norm)
+    norm, behind = (f"{own[: match.start()]}{int(match[0]) + by}" for by in (1, 2))
+    known = {*map(_once, paths)}
+    return norm if norm not in known and behind in known else ""
 
 
 def _once(path: str) -> str:
