@@ -99,16 +99,16 @@ class _Step:
     def explained(self) -> dict[int, Record]:
         """Return the cause and what inherits from it."""
         gradients = [one for one in self._failing if self._kinds[one].name in _GRADIENTS]
+        if (found := self._of_passes()) is not None:
+            return self._with_cause(self._failing[0], found)
         if gradients:
             found = self._of_gradients()
             if found is not None or (self._forward and not self._is_loss):
                 heads = [one for one in self._forward if self._records[one].role == "cause"] or self._forward
                 is_kept = found is not None and self._is_loss
                 return {} if found is None else self._with_cause((heads or gradients)[0], found if is_kept else None)
-            if found := self._of_passes() or self._of_sums() or self._of_values() or self._of_loss():
+            if found := self._of_sums() or self._of_values() or self._of_loss():
                 return self._with_cause((self._forward or gradients)[0], found)
-        elif found := self._of_passes():
-            return self._with_cause(self._failing[0], found)
         if self._is_first and self._forward:
             return {}
         return self._of_statistics() or self._of_optimizer(has_gradients=bool(gradients))
@@ -245,7 +245,8 @@ class _Step:
         factors = [one.factor for one in scaled if one is not None]
         common = max((sum(abs(one / other - 1) < _SAME_FACTOR for one in factors) for other in factors), default=0)
         # Where most have one factor, something else is wrong beside it.
-        if what is None and (2 * len(failing) < len(gradients) or 2 * common > len(failing)):
+        is_mixed = 2 * common > len(failing) and not self._forward
+        if what is None and (2 * len(failing) < len(gradients) or is_mixed):
             return None
         numbers = {"n": len(failing), "of": len(gradients)}
         return Diagnosis("loss_differs", "high", what or Message("loss_differs", numbers), numbers)
