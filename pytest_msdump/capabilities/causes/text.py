@@ -12,9 +12,8 @@ looks_gradients_clipped | gradients that are clipped on one side | 仅一侧裁�
 gradients_scaled | all {n} gradients are {factor:.6g} times the right's: the loss is scaled or reduced otherwise (mean or sum, loss scale, steps of accumulation) | 全部 {n} 个梯度均为右侧的 {factor:.6g} 倍：损失的缩放或归约方式不同（均值或求和、loss scale、梯度累积步数）
 gradients_clipped | the gradients of all {n} weights are {factor:.6g} times the right's, and those of activations are right: they are clipped or divided behind the backward pass, to a norm of {left:.6g} (right {right:.6g}) | 全部 {n} 个权重的梯度均为右侧的 {factor:.6g} 倍，而激活的梯度正确：反向之后被裁剪或除过，范数为 {left:.6g}（右侧 {right:.6g}）
 gradients_clipped_to | the gradients of all {n} weights are {factor:.6g} times the right's: one side's are clipped to a norm (left {left:.6g}, right {right:.6g}) | 全部 {n} 个权重的梯度均为右侧的 {factor:.6g} 倍：仅一侧按范数裁剪（左侧 {left:.6g}，右侧 {right:.6g}）
-gradients_cut | the gradients of all {n} weights agree but for what is beyond ±{value:.6g}: they are clipped by value {side} alone | 全部 {n} 个权重的梯度除超出 ±{value:.6g} 的元素外均一致：仅{side}按值裁剪
-on_left | on the left | 左侧
-on_right | on the right | 右侧
+gradients_cut | the gradients of all {n} weights agree but for what is beyond ±{value:.6g}: they are clipped by value, on the right they are not | 全部 {n} 个权重的梯度除超出 ±{value:.6g} 的元素外均一致：左侧按值裁剪，右侧没有
+gradients_cut_right | the gradients of all {n} weights agree but for what is beyond ±{value:.6g}: on the right they are clipped by value, on the left they are not | 全部 {n} 个权重的梯度除超出 ±{value:.6g} 的元素外均一致：右侧按值裁剪，左侧没有
 looks_gradients_kept | gradients that were not set to zero | 梯度未清零
 gradients_kept | the gradients of all {n} weights are the right's of iteration {iteration} and of all before, added up: they are not set to zero (zero_grad) | 全部 {n} 个权重的梯度等于右侧第 {iteration} 次迭代与此前各次之和：梯度未清零（zero_grad）
 gradients_kept_right | the right's gradients of all {n} weights are those of iteration {iteration} and of all before, added up: the right does not set them to zero (zero_grad) | 右侧全部 {n} 个权重的梯度等于左侧第 {iteration} 次迭代与此前各次之和：右侧未清零梯度（zero_grad）

@@ -223,12 +223,8 @@ class _Step:
             changed = sum(int((clipped != one[1 - side]).sum()) for clipped, one in zip(cut, pairs, strict=True))
             fits = all(_is_near(one[side], clipped) for clipped, one in zip(cut, pairs, strict=True))
             if fits and changed >= _LEAST:
-                numbers: dict[str, Any] = {
-                    "value": bound,
-                    "n": len(pairs),
-                    "side": Message(("on_left", "on_right")[side]),
-                }
-                return Diagnosis("gradients_clipped", "high", Message("gradients_cut", numbers), {"value": bound})
+                evidence = Message(("gradients_cut", "gradients_cut_right")[side], {"value": bound, "n": len(pairs)})
+                return Diagnosis("gradients_clipped", "high", evidence, {"value": bound})
         return None
 
     def _of_loss(self) -> Diagnosis | None:
