@@ -161,6 +161,10 @@ class Moves:
         while self.iterations and not any(self._series(one) for one in training.weights.values()):
             self.iterations = self.iterations[:-1]
         for name, weight in training.weights.items():
+            gradients = [training.records[one] for (kind, _), one in weight.pairs.items() if kind == GRADIENT]
+            # Gradients that are zero in exact arithmetic are rounding, and Adam makes steps of it.
+            if any(one.verdict.outcome == "warn" for one in gradients):
+                continue
             series = self._series(weight)
             if series is None:
                 moved = self._moved_without_gradient(weight)

@@ -46,6 +46,8 @@ _SAME_NORM, _PLAIN_NORM = 1e-4, 2e-5
 _SAME_SUM = 1e-3
 # So many gradients show a factor that all have.
 _LEAST = 3
+# Squares of steps, in rounding units, by which a weight's own rate shows.
+_LEAST_MOVED = 1e4
 _GRADIENTS = (GRADIENT, "grad_output", "grad_input")
 _OF_WEIGHTS = (BEFORE, AFTER, STATE)
 _STATISTICS = ("runningmean", "runningvar")
@@ -361,7 +363,10 @@ def _sides(moves: Moves) -> tuple[Steps, Fitted, int] | None:
             explained = moves.steps(side, None if moves.knows_first else known.weights[0])
             # The plainer rule tells more of what the other side does.
             if explained is not None and (best is None or base.rule.is_plain):
-                noise = np.where(np.isinf(known.noise[-1]), np.inf, explained.noise)
+                # Weights that move by rounding alone show no rate.
+                moved = np.bincount(known.owner, np.square(known.moved / known.noise).max(axis=0))
+                is_open = (moved < _LEAST_MOVED * np.bincount(known.owner))[known.owner] | np.isinf(known.noise[-1])
+                noise = np.where(is_open, np.inf, explained.noise)
                 best = replace(explained, noise=noise), base, side
             if base.rule.is_plain:
                 break
@@ -388,6 +393,9 @@ def _of_rules(moves: Moves) -> Diagnosis | None:
         right: Any = 0
     else:
         changed, what, total = [names[one] for one in change.weights], change.name, len(names)
+        # One weight of many is rather noise than a group.
+        if len(changed) == 1 and total > _LEAST:
+            return None
         left, right = (change.left, change.right) if side == 0 else (change.right, change.left)
         if what == "rate" and side == 1:
             left, right = 1 / change.left if change.left else 0.0, 1.0
