@@ -34,7 +34,6 @@ from pytest_msdump.capabilities.causes.roles import (
     roles_by_order,
     roles_by_replay,
 )
-from pytest_msdump.capabilities.causes.training import with_one_mistake
 from pytest_msdump.core.compare.comparing import comparer_of
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.facts.operators import COLLECTIVE_FRAGMENTS, PASSING_TYPES
@@ -71,11 +70,12 @@ def with_causes(report: Report, plan: Plan) -> Report:
     placed = {**run, **found.records}
     notes: list[Message] = []
     if any(record.fails for record in run.values()):
-        placed |= with_one_mistake(placed)
-        placed |= with_first_iteration(placed)
         # Loaded for what fails alone.
         from pytest_msdump.capabilities.causes.mispaired import mispaired, step_shift
+        from pytest_msdump.capabilities.causes.training import with_one_mistake
 
+        placed |= with_one_mistake(plan, placed)
+        placed |= with_first_iteration(placed)
         compare = comparer_of(plan).compare
         notes += step_shift(plan, placed, lambda pair, other: not compare(replace(pair, right=other)).fails)
         # What follows an operator that drew masks cannot agree.
