@@ -118,9 +118,9 @@ class _Meeting:
         is_ordered = bool(naming.order) or has_times or all(ref.place is not None for ref in refs)
         if not is_ordered:
             firsts = [side.refs[layer.tensors[min(layer.tensors)]].source for layer in found]
-            written = written_order(firsts, [() if layer.role else layer.parts for layer in found])
-            if written is not None:
-                return [replace(layer, order=place) for layer, place in zip(found, written, strict=True)], True
+            places = written_order(firsts, [() if layer.role else layer.parts for layer in found])
+            if places is not None:
+                return [replace(layer, order=place) for layer, place in zip(found, places, strict=True)], True
         return found, is_ordered
 
     def _time(self, side: Side, run: ScopeRun, path: Path) -> int | None:
