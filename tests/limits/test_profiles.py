@@ -6,7 +6,7 @@ import pytest
 from limit_cases import bounds_of, limits_of
 
 from pytest_msdump.core.facts.profiles import PROFILES
-from pytest_msdump.core.limits.policy import Policy, profile_names
+from pytest_msdump.core.limits.policy import Policy, Rule, profile_names
 
 COSINE, EUCLID, PEAK = "cosine_similarity", "relative_euclidean_distance", "normalized_max_error"
 CLASSES = {"nonfinite_mismatch": 0, "saturated_count": 0}
@@ -48,6 +48,11 @@ TABLE = [
     ("strict", "bfloat16", {EUCLID: 0.01, PEAK: 0.1, COSINE: 0.99, **CLASSES}),
     ("strict", "complex64", {EUCLID: 0.0001, PEAK: 0.01, COSINE: 0.999999, **CLASSES}),
     ("strict", "int8", EXACT),
+    ("generation", "float64", {EUCLID: 0.0000001, PEAK: 0.01, COSINE: 0.999, **CLASSES}),
+    ("generation", "float32", {EUCLID: 0.001, PEAK: 0.01, COSINE: 0.999, **CLASSES}),
+    ("generation", "float16", {EUCLID: 0.01, PEAK: 0.05, COSINE: 0.999, **CLASSES}),
+    ("generation", "bfloat16", {EUCLID: 0.05, PEAK: 0.1, COSINE: 0.99, **CLASSES}),
+    ("generation", "int64", EXACT),
     ("ascend", "float64", ADVISED),
     ("ascend", "float32", ADVISED),
     ("ascend", "float16", ADVISED),
@@ -97,6 +102,18 @@ def test_a_profile_holds_what_the_contract_says(profile: str, dtype: str, bounds
     assert {limit.level for limit in limits.limits} == {"fail"}
 
 
+@pytest.mark.parametrize(
+    ("dtype", "mean"), [("float64", 0.0001), ("float32", 0.0001), ("float16", 0.001), ("bfloat16", 0.01)]
+)
+def test_profile_generation_limits_the_kl_of_logits(dtype: str, mean: float) -> None:
+    logits = Policy(profile="generation", rules=(Rule({}, marks={"logits": True}),))
+    of_others = limits_of(Policy(profile="generation"), dtype)
+    assert bounds_of(limits_of(logits, dtype)) == bounds_of(of_others) | {
+        "softmax_kl": mean,
+        "max_softmax_kl": 10 * mean,
+    }
+
+
 def test_every_profile_is_in_the_table() -> None:
     assert {profile for profile, _, _ in TABLE} == set(profile_names()) == set(PROFILES)
     assert profile_names()[0] == "default"
@@ -108,6 +125,7 @@ def test_only_bitwise_asks_for_equal_types() -> None:
         "strict": False,
         "ascend": False,
         "torch": False,
+        "generation": False,
         "bitwise": True,
         **dict.fromkeys(("ascend_dual_l0", "ascend_dual_l1", "ascend_dual_l2"), False),
     }

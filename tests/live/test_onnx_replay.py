@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 from live import sixteen_bits
-from pytest_msdump.capabilities.record.onnx import load_model
 
+from pytest_msdump.capabilities.frameworks.onnx import load_model
 from pytest_msdump.capabilities.replay.forcing import Forcing
 from pytest_msdump.capabilities.replay.onnx_forcing import force_nodes
 from pytest_msdump.capabilities.replay.reference_model import load_reference, replay_plan

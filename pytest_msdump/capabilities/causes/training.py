@@ -335,7 +335,7 @@ def _gradient(number: int, record: Record, kind: str) -> _Gradient | None:
     """Return by how much a gradient is larger than the right's; ``None`` if it has another direction."""
     cosine, spread, norms = (
         record.metrics.get("cosine_similarity"),
-        record.metrics["standard_deviation"],
+        record.metrics.get("standard_deviation"),
         norms_of(record),
     )
     if norms is None or not isinstance(spread, Sequence):
