@@ -174,7 +174,7 @@ def _both_names(record: Record) -> str:
 def _may_be_rounding(record: Record) -> bool:
     """Whether a failure is small enough for the question, and nothing was measured that answers it."""
     distance = record.judged_value("relative_euclidean_distance")
-    is_small = isinstance(distance, float) and distance < _MOST_ROUNDING and not record.equal
+    is_small = isinstance(distance, float) and distance < _MOST_ROUNDING and not (record.equal or record.is_of_ids)
     has_file = any(note.code.startswith("limits_") for note in record.notes)
     is_judged = (
         record.local is not None
