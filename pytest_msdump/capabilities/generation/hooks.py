@@ -23,7 +23,7 @@ STAGES = {
     "measured": ("pytest_msdump.capabilities.generation.logits:with_softmax", "logits"),
     "excused": [
         ("pytest_msdump.capabilities.generation.ties:ties_message", "ties"),
-        ("pytest_msdump.capabilities.generation.aside:aside_message", "ties"),
+        ("pytest_msdump.capabilities.generation.ties:aside_message", "ties"),
     ],
     "reported": ("pytest_msdump.capabilities.generation.choices:with_entries", "network"),
 }

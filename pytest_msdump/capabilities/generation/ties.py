@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.capabilities.generation.logits import with_softmax
 from pytest_msdump.capabilities.shards.model import TokenRuns
 from pytest_msdump.capabilities.shards.views import TokenView
 from pytest_msdump.core.compare.align import OpenedPair, align
@@ -27,6 +28,8 @@ from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.dtypes.decode import to_double
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.layouts.axes import ReshapedView
+from pytest_msdump.core.limits.judge import judge
+from pytest_msdump.core.metrics.measure import measure
 from pytest_msdump.core.model.comparison import FAILING, Limits
 from pytest_msdump.core.model.record import CHOICES, Record
 from pytest_msdump.core.model.tensor import Pair, TensorView
@@ -36,7 +39,7 @@ KEY, ROUTES = "ties", "routes"
 # How many times the error of the values a margin may be, and how many times their RMS error counts.
 _MARGINS, _RMS_ERRORS = 2.0, 4.0
 # More near ties than this share of all choices, and than so many, are no ties; nor are so many, most of them to one id.
-MOST_SHARE, MOST, _TO_ONE_FROM = 0.05, 4, 5
+_MOST_SHARE, _MOST, _TO_ONE_FROM = 0.05, 4, 5
 
 Indices = npt.NDArray[np.int64]
 
@@ -200,7 +203,7 @@ def _message(found: list[Choice], table: Table, shape: tuple[int, ...], name: st
     one, times = Counter(one.left for one in found).most_common(1)[0]
     if len(found) >= _TO_ONE_FROM and times > len(found) / 2:
         return Message("ties_to_one", {**parameters, "times": times, "left": one})
-    is_many = len(found) > MOST and len(found) > MOST_SHARE * total
+    is_many = len(found) > _MOST and len(found) > _MOST_SHARE * total
     return Message("ties_too_many" if is_many else "near_ties", parameters)
 
 
@@ -256,3 +259,35 @@ def _rms_error(left: TensorView, right: TensorView, table: Table, aside: frozens
         total += float(np.sum((one[finite] - other[finite]) ** 2))
         count += int(finite.sum())
     return (total / count) ** 0.5 if count else 0.0
+
+
+# -- behind a near tie everything of that token differs for a good reason ---------------------------------------------
+
+
+def aside_message(opened: OpenedPair, limits: Limits, _again: object) -> Message | None:
+    """Return that a failing pair is within its limits but for tokens that are set aside; ``None`` where it is not."""
+    part: Part = part_of(opened.pair)
+    if part.aside is None or part.values is not None:
+        return None
+    left, right = opened.seen
+    aside: SetAside = part.aside
+    shape = _tokens_of(left.shape, aside)
+    if shape is None:
+        return None
+    said: dict[str, Parameter] = {"n": len(aside.rows), "elements": aside.count, "values": aside.values}
+    if len(aside.rows) > _MOST and len(aside.rows) > _MOST_SHARE * aside.count:
+        return Message("behind_too_many_ties", said)
+    runs = TokenRuns((shape,), runs_without(aside.rows, aside.count))
+    if not runs.runs:
+        return None
+    rest = tuple(TokenView([view], runs) for view in (left, right))
+    measured = measure(*rest, rtol=limits.rtol, atol=limits.atol, without=dict(limits.without))
+    aligned = opened.aligned._replace(left=rest[0], right=rest[1])
+    measured = with_softmax(opened._replace(aligned=aligned), measured, limits, lambda *_: None)
+    verdict, _ = judge(measured, limits, left_dtype=left.dtype, right_dtype=right.dtype)
+    return None if verdict.outcome in FAILING else Message("behind_ties", said)
+
+
+def _tokens_of(shape: tuple[int, ...], aside: SetAside) -> tuple[int, ...] | None:
+    """Return the leading dimensions of a tensor that count tokens: as they are, or merged; ``None`` without these."""
+    return next((tokens for tokens in (aside.shape, (aside.count,)) if shape[: len(tokens)] == tokens), None)
