@@ -1,6 +1,6 @@
 """Each operator is given its own inputs again: by the model of the reference, or by definitions of kernels."""
 
-NEEDS = ("frameworks", "kernels", "record", "suggest")
+NEEDS = ("frameworks", "kernels", "programs", "record", "suggest")
 
 COMMANDS = {
     "replay": (
