@@ -57,6 +57,13 @@ JOINED = {
     "core.text.notes": "core.text.unmatched",
     "core.text.replay": "core.text.commands",
     "core.text.rows": "core.text.message",
+    "capabilities.replay.kernels": "capabilities.kernels.again",
+    "capabilities.replay.command_text": "capabilities.kernels.report_text",
+    **{f"capabilities.replay.{name}": f"capabilities.kernels.{name}" for name in ("conformance", "fused", "operators")},
+    **{
+        f"capabilities.replay.operators.{name}": f"capabilities.kernels.operators.{name}"
+        for name in ("arranging", "definition", "elementwise", "linear", "normalising", "optimizers")
+    },
 }
 
 
@@ -67,9 +74,10 @@ class FormerNames:
         """Return where the same module is loaded from, or None: not ours, or never was."""
         package, _, rest = fullname.partition(".")
         room, _, inner = rest.partition(".")
-        former = ELSEWHERE.get(room, f"core.{room}") if room != "core" else room
+        has_folder = room in ("core", "capabilities")
+        former = room if has_folder else ELSEWHERE.get(room, f"core.{room}")
         name = f"{former}{inner and '.'}{inner}"
-        if package != PACKAGE or room in ("", "capabilities") or (room == "core" and name not in JOINED):
+        if package != PACKAGE or not room or (has_folder and name not in JOINED):
             return None
         from importlib.util import find_spec
 
@@ -92,7 +100,8 @@ class _SameModule:
         self._spec = spec
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:  # noqa: ARG002
-        return import_module(self._spec.name)
+        module = import_module(self._spec.name)
+        return module if self._spec.submodule_search_locations is None else _SamePackage(module)
 
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self._spec
@@ -101,6 +110,21 @@ class _SameModule:
         loader: Any = self._spec.loader
         code: CodeType | None = loader.get_code(self._spec.name)
         return code
+
+
+class _SamePackage(ModuleType):
+    """Has what a package has but its files: a module found there would be loaded a second time."""
+
+    def __init__(self, same: ModuleType) -> None:
+        super().__init__(same.__name__, same.__doc__)
+        self.__path__: list[str] = []
+        self._same = same
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._same, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._same)
 
 
 def install() -> None:

@@ -33,11 +33,11 @@ from pytest_msdump.core.settings.options import REPORT_KINDS
 from pytest_msdump.core.suite import load_suite
 
 if TYPE_CHECKING:
-    from pytest_msdump.capabilities.replay.conformance import OperatorConformance
+    from pytest_msdump.capabilities.kernels.conformance import OperatorConformance
 
 __all__ = ["OperatorConformance", "ReaderConformance", "ReportConformance"]
 
-__getattr__, __dir__ = lazy_names(__name__, {"OperatorConformance": "pytest_msdump.capabilities.replay.conformance"})
+__getattr__, __dir__ = lazy_names(__name__, {"OperatorConformance": "pytest_msdump.capabilities.kernels.conformance"})
 
 _T = TypeVar("_T")
 # What reading a damaged file may take beside what the file itself takes.

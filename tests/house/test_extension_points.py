@@ -179,7 +179,7 @@ def test_an_operator_definition(folder: Path) -> None:
     (folder / "test_cube.py").write_text(
         "import numpy, pytest\n"
         "from cube_operator import cube\n"
-        "from pytest_msdump.capabilities.replay.operators.definition import Call\n"
+        "from pytest_msdump.capabilities.kernels.operators.definition import Call\n"
         "from pytest_msdump.testing.conformance import OperatorConformance\n"
         "class TestCube(OperatorConformance):\n"
         "    @pytest.fixture\n    def definition(self):\n        return cube\n"

@@ -23,7 +23,7 @@ ALLOWED = {
     "capabilities/weights/weights.py": "an archive in a stream that storage.files has opened",
     "capabilities/record/writer.py": "an output of the recording that goes on, which the writer has written",
     "capabilities/replay/forcing.py": "arrays that the replay has just written into a temporary folder",
-    "capabilities/replay/reference_model.py": "code of the user's, in a file that was typed",
+    "capabilities/programs/functions.py": "code of the user's, in a file that was typed",
     "core/registry.py": "modules of this package and what installed packages say of themselves",
     "capabilities/html/page.py": "assets of this package",
     "capabilities/cache/cache.py": "modules of this package",

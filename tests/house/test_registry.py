@@ -154,5 +154,5 @@ def test_modules_of_a_package_are_those_that_the_standard_library_lists(tmp_path
 
 def test_modules_of_every_room_are_those_that_the_standard_library_lists() -> None:
     for room in {path.parent.name for path in Path(registry.__file__).parent.glob("*/__init__.py")}:
-        package = import_module(f"pytest_msdump.{room}")
+        package = import_module(f"pytest_msdump.core.{room}")
         assert list(registry._modules_of(package)) == [info.name for info in iter_modules(package.__path__)]

@@ -20,7 +20,7 @@ import pytest
 from live.runs import NETS, Asked, Made, make
 from semantics.gate import ask
 
-from pytest_msdump.capabilities.replay.kernels import replay
+from pytest_msdump.capabilities.kernels.again import replay
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.dumps.base import reader

@@ -15,8 +15,8 @@ torch = pytest.importorskip("torch")
 
 from torch.nn import functional as F  # noqa: E402, N812
 
-from pytest_msdump.capabilities.replay.operators import definitions  # noqa: E402
-from pytest_msdump.capabilities.replay.operators.definition import Call, Result  # noqa: E402
+from pytest_msdump.capabilities.kernels.operators import definitions  # noqa: E402
+from pytest_msdump.capabilities.kernels.operators.definition import Call, Result  # noqa: E402
 from pytest_msdump.core.model.tensor import TensorSpec  # noqa: E402
 
 pytestmark = pytest.mark.live

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 from dump_builder import write_mindspore
 
-from pytest_msdump.capabilities.replay.kernels import Replay, replay
+from pytest_msdump.capabilities.kernels.again import Replay, replay
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.text import say
 

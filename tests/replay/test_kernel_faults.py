@@ -23,7 +23,7 @@ from operator_networks import (
 )
 from scipy.special import erf
 
-from pytest_msdump.capabilities.replay.kernels import replay
+from pytest_msdump.capabilities.kernels.again import replay
 from pytest_msdump.core.compare.opening import index
 
 Inputs = Sequence[Array]

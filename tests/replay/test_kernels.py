@@ -11,8 +11,8 @@ from dump_builder import write_mindspore, write_reference
 from operator_networks import Network, Step, cut_mantissa, full, network, single
 
 from pytest_msdump import cli
-from pytest_msdump.capabilities.replay.kernels import judge, replay
-from pytest_msdump.capabilities.replay.operators.definition import Call, Result, exact, literal, rounded
+from pytest_msdump.capabilities.kernels.again import judge, replay
+from pytest_msdump.capabilities.kernels.operators.definition import Call, Result, exact, literal, rounded
 from pytest_msdump.core.compare.opening import index
 from pytest_msdump.core.errors import NotReplayableError
 from pytest_msdump.core.text import say

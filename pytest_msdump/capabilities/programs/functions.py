@@ -18,7 +18,7 @@ FAILURES = (Exception, SystemExit)
 def load_function(text: str, *, example: str = "port.py:decode") -> Callable[..., Any]:
     """Run FILE, of a typed ``FILE:FUNCTION``, and return FUNCTION; ConfigError where it is not there, or FILE fails.
 
-    The file may import what lies beside it, also when the function is called.
+    Call it in `running`, where it imports something itself.
     """
     name, separator, wanted = text.rpartition(":")
     file = Path(name)
@@ -26,14 +26,8 @@ def load_function(text: str, *, example: str = "port.py:decode") -> Callable[...
         raise ConfigError(f"{text!r}: name a file and a function of it, as in {example}")
     if not file.is_file():
         raise ConfigError(f"{file}: there is no such file; name one that has the function {wanted}")
-    with beside(file):
-        try:
-            found = runpy.run_path(str(file), run_name="msdump_program")
-        except FAILURES as error:
-            missing = missing_package(error, need=str(file))
-            if missing is not None:
-                raise missing from error
-            raise ConfigError(f"{file}: raised {type(error).__name__}: {error!s:.300}; mend it") from error
+    with running(file, f"{file}:"):
+        found = runpy.run_path(str(file), run_name="msdump_program")
     function: Callable[..., Any] | None = found.get(wanted)
     if not callable(function):
         functions = [key for key, value in found.items() if callable(value) and not key.startswith("_")]
@@ -42,12 +36,17 @@ def load_function(text: str, *, example: str = "port.py:decode") -> Callable[...
 
 
 @contextmanager
-def beside(file: Path) -> Iterator[None]:
-    """Let a file import what lies beside it, as if it were run by itself."""
+def running(file: Path, name: str) -> Iterator[None]:
+    """Let a file import what lies beside it, as if it were run by itself; what it raises is one line about `name`."""
     folder = str(file.absolute().parent)
     sys.path.insert(0, folder)
     try:
         yield
+    except ConfigError:
+        raise
+    except FAILURES as error:
+        missing = missing_package(error, need=str(file))
+        raise (missing or ConfigError(f"{name} raised {type(error).__name__}: {error!s:.300}; mend it")) from error
     finally:
         if folder in sys.path:
             sys.path.remove(folder)

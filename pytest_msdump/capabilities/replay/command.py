@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.capabilities.replay.command_text import replay_entry, replay_lines
-from pytest_msdump.capabilities.replay.kernels import replay
+from pytest_msdump.capabilities.kernels.again import replay
+from pytest_msdump.capabilities.kernels.report_text import replay_entry, replay_lines
 from pytest_msdump.capabilities.replay.reference_model import load_reference, record_reference
 from pytest_msdump.cli.compare import suite_file
 from pytest_msdump.cli.gate import gate

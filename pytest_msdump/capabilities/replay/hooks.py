@@ -1,6 +1,6 @@
-"""Each operator is given its own inputs again: by the model of the reference, or by definitions of its kernels."""
+"""Each operator is given its own inputs again: by the model of the reference, or by definitions of kernels."""
 
-NEEDS = ("frameworks", "graphs", "record", "suggest")
+NEEDS = ("frameworks", "kernels", "programs", "record", "suggest")
 
 COMMANDS = {
     "replay": (

@@ -6,8 +6,6 @@ Code of a user runs only where its file is typed, never from a suite file or an 
 from __future__ import annotations
 
 import copy
-import runpy
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
@@ -18,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pytest_msdump.capabilities.frameworks.onnx import Model, OnnxRecording, load_model
+from pytest_msdump.capabilities.programs.functions import load_function, running
 from pytest_msdump.capabilities.record.manifest import has_digest
 from pytest_msdump.capabilities.replay.forcing import GRADIENTS, OPTIMIZER, Forcing
 from pytest_msdump.capabilities.replay.keras_forcing import KerasModel, force_layers, keras_model
@@ -26,7 +25,7 @@ from pytest_msdump.capabilities.replay.torch_forcing import force, names_of, rai
 from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.compare.planning import plan as make_plan
-from pytest_msdump.core.errors import ConfigError, missing_package, nearest, require_packages
+from pytest_msdump.core.errors import ConfigError, require_packages
 from pytest_msdump.core.gate import Replayed
 from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.model.dump import PARAMETER, Dump
@@ -42,8 +41,6 @@ _BY_NATURE = frozenset(
         *("random", "single", "unsteady", "empty", "behind"),
     )
 )
-# A user's code may raise anything, and may think that it is alone in the process.
-_FAILURES = (Exception, SystemExit)
 _USAGE = (
     "return the model; or (model, inputs): a tensor, a tuple of arguments or a dict of keywords; or (model, run): "
     "a function of the model that runs what was recorded, with its backward pass"
@@ -103,32 +100,11 @@ def load_reference(text: str) -> Reference:
     if text.endswith(".onnx"):
         require_packages("onnx", need=text)
         return Reference(load_model(text), None, text)
-    name, separator, wanted = text.rpartition(":")
+    function = load_function(text, example="reference.py:build")
+    name, _, wanted = text.rpartition(":")
     file = Path(name)
-    if not separator or not name or not wanted.isidentifier():
-        raise ConfigError(f"{text!r}: name a file and a function of it, as in reference.py:build")
-    if not file.is_file():
-        raise ConfigError(f"{file}: there is no such file; name one with a function that returns the reference model")
-    folder = str(file.parent)
-    # As if the file were run by itself: it may import what lies beside it.
-    sys.path.insert(0, folder)
-    try:
-        found = runpy.run_path(str(file), run_name="msdump_reference")
-        function = found.get(wanted)
-        if not callable(function):
-            functions = [key for key, value in found.items() if callable(value) and not key.startswith("_")]
-            raise ConfigError(f"{file}: has no function {wanted}; {nearest(wanted, functions)}")
+    with running(file, f"{file}: {wanted}"):
         returned = function()
-    except ConfigError:
-        raise
-    except _FAILURES as error:
-        missing = missing_package(error, need=str(file))
-        if missing is not None:
-            raise missing from error
-        raise ConfigError(f"{file}: {wanted} raised {type(error).__name__}: {error!s:.300}; mend it") from error
-    finally:
-        if folder in sys.path:
-            sys.path.remove(folder)
     model, given = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
     return reference_of(model, given, source=f"{file}:{wanted}")
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_msdump.capabilities.replay.kernels import Refused, Replay, Replayed, Score
+from pytest_msdump.capabilities.kernels.again import Refused, Replay, Replayed, Score
 from pytest_msdump.core.model.describe import distinct_texts, frame_lines, index_text, where_text, wrapped
 from pytest_msdump.core.model.tensor import COORDINATES, OpKey
 from pytest_msdump.core.report.tables import titled

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_msdump.capabilities.replay.operators.definition import (
+from pytest_msdump.capabilities.kernels.operators.definition import (
     Array,
     Call,
     Definition,

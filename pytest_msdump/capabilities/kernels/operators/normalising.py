@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from pytest_msdump.capabilities.replay.operators.definition import (
+from pytest_msdump.capabilities.kernels.operators.definition import (
     Array,
     Call,
     Definition,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pytest_msdump.capabilities.replay.operators.definition import Array, Call, Definition, Result, exact, rounded
+from pytest_msdump.capabilities.kernels.operators.definition import Array, Call, Definition, Result, exact, rounded
 from pytest_msdump.core.errors import NotReplayableError
 
 # Partial sums are looked at this many times.

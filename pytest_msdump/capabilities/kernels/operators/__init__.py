@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_msdump.capabilities.replay.operators import arranging, elementwise, linear, normalising, optimizers
-from pytest_msdump.capabilities.replay.operators.definition import Definition
+from pytest_msdump.capabilities.kernels.operators import arranging, elementwise, linear, normalising, optimizers
+from pytest_msdump.capabilities.kernels.operators.definition import Definition
 from pytest_msdump.core.registry import entries
 
 

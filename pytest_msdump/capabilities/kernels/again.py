@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from pytest_msdump.capabilities.graphs.ir import parse_attributes
-from pytest_msdump.capabilities.replay.fused import composed
-from pytest_msdump.capabilities.replay.operators import definitions
-from pytest_msdump.capabilities.replay.operators.definition import Array, Call, Definition, Result, computed
+from pytest_msdump.capabilities.kernels.fused import composed
+from pytest_msdump.capabilities.kernels.operators import definitions
+from pytest_msdump.capabilities.kernels.operators.definition import Array, Call, Definition, Result, computed
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.dtypes import canonical, rounding_unit
 from pytest_msdump.core.dtypes.decode import rounded_to

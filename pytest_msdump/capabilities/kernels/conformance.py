@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pytest_msdump.capabilities.replay.kernels import judge
-from pytest_msdump.capabilities.replay.operators.definition import Array, Call, Definition, Result, computed
+from pytest_msdump.capabilities.kernels.again import judge
+from pytest_msdump.capabilities.kernels.operators.definition import Array, Call, Definition, Result, computed
 from pytest_msdump.core.errors import NotReplayableError
 from pytest_msdump.core.model.tensor import TensorSpec
 

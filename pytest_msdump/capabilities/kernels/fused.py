@@ -13,8 +13,8 @@ from math import prod
 import numpy as np
 
 from pytest_msdump.capabilities.graphs.ir import dtype_name, parse_attributes
-from pytest_msdump.capabilities.replay.operators import elementwise
-from pytest_msdump.capabilities.replay.operators.definition import Array, Call, Definition, Result, computed
+from pytest_msdump.capabilities.kernels.operators import elementwise
+from pytest_msdump.capabilities.kernels.operators.definition import Array, Call, Definition, Result, computed
 from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.dtypes.decode import rounded_to
 from pytest_msdump.core.errors import NotReplayableError

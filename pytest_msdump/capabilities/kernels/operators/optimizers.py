@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pytest_msdump.capabilities.replay.operators.definition import (
+from pytest_msdump.capabilities.kernels.operators.definition import (
     Array,
     Call,
     Definition,
@@ -19,7 +19,7 @@ from pytest_msdump.capabilities.replay.operators.definition import (
     exact,
     rounded,
 )
-from pytest_msdump.capabilities.replay.operators.elementwise import sum_of_two
+from pytest_msdump.capabilities.kernels.operators.elementwise import sum_of_two
 
 
 def _moved(weight: Array, step: Array, size: Array | None = None) -> Result:
