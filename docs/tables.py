@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump import cli
-from pytest_msdump.capabilities.causes.text import SENTENCES as CAUSES
+from pytest_msdump.capabilities.causes.text import SENTENCES as OF_CAUSES
 from pytest_msdump.capabilities.diagnosis.text import DIAGNOSES
 from pytest_msdump.capabilities.shards.text import SENTENCES as OF_SHARDS
 from pytest_msdump.capabilities.statistics.text import SENTENCES as OF_STATISTICS
+from pytest_msdump.capabilities.training.text import SENTENCES as OF_TRAINING
 from pytest_msdump.cli import compare
 from pytest_msdump.cli.output import add_language
 from pytest_msdump.core import errors
@@ -35,6 +36,7 @@ from pytest_msdump.core.text.unmatched import UNMATCHED
 from pytest_msdump.plugin.hooks import MARKERS
 
 EN, ZH = catalogue("en"), catalogue("zh")
+_CAUSES = [*OF_CAUSES[0], *OF_TRAINING[0]]
 _FINDINGS = [*FINDINGS[0], *OF_STATISTICS[0], *OF_SHARDS[0]]
 
 __all__ = ["expand", "meaning_of", "meanings", "result_keys"]
@@ -301,9 +303,9 @@ TABLES: Mapping[str, Callable[[], str]] = {
 TRANSLATED: Mapping[str, Callable[[str], str]] = {
     "errors": _errors,
     "findings": partial(_sentences, _FINDINGS),
-    "causes": partial(_sentences, CAUSES[0]),
+    "causes": partial(_sentences, _CAUSES),
     "reasons": partial(_sentences, UNMATCHED[0]),
     "sentences": partial(
-        _sentences, [code for code in EN if not any(code in rows for rows in (_FINDINGS, CAUSES[0], UNMATCHED[0]))]
+        _sentences, [code for code in EN if not any(code in rows for rows in (_FINDINGS, _CAUSES, UNMATCHED[0]))]
     ),
 }

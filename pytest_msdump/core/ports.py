@@ -403,6 +403,22 @@ class Planned(Protocol):
         """Who meets whom, and what is left."""
 
 
+class Together(Protocol):
+    """Stage ``together``: finds one mistake behind failures that each have their role. Called where something fails.
+
+    Its diagnosis stands in place of a reason where the row ``TOGETHER`` has its name.
+
+    Examples
+    --------
+    >>> def with_one_seed(plan, records):
+    ...     first, *rest = [number for number, record in records.items() if record.fails]
+    ...     return {number: records[number].inherited_from(records[first]) for number in rest}
+    """
+
+    def __call__(self, plan: Planned, records: Mapping[int, Record], /) -> Mapping[int, Record]:
+        """Return the records whose roles and diagnoses change, by the number of their pair."""
+
+
 class Reported(Protocol):
     """Stage ``reported``: adds roles and parts to a whole report.
 

@@ -35,7 +35,7 @@ def with_first_iteration(records: Mapping[int, Record]) -> dict[int, Record]:
             for number in numbers:
                 origin = first.setdefault(_end_of(records[number]), number)
                 if records[origin].left.at.iteration != records[number].left.at.iteration:
-                    found[number] = _inherited(records[number], records[origin])
+                    found[number] = records[number].inherited_from(records[origin])
         found |= {number: one for number in first.values() for one in _since(records, number)}
     return found
 
@@ -44,10 +44,6 @@ def _end_of(record: Record) -> str:
     """Return the operator whose tensor is the first that fails, behind what is wrong."""
     region = record.role_why.region if record.role_why is not None else None
     return record.left.key.op.label if region is None else region.end
-
-
-def _inherited(record: Record, cause: Record) -> Record:
-    return replace(record, role="inherited", causes=(cause.left.address,), suspects=(), role_reason="", role_why=None)
 
 
 def _since(records: Mapping[int, Record], number: int) -> Iterator[Record]:

@@ -34,6 +34,7 @@ from pytest_msdump.capabilities.causes.roles import (
     roles_by_order,
     roles_by_replay,
 )
+from pytest_msdump.core import ports
 from pytest_msdump.core.compare.comparing import comparer_of
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.facts.operators import COLLECTIVE_FRAGMENTS, PASSING_TYPES
@@ -72,9 +73,9 @@ def with_causes(report: Report, plan: Plan) -> Report:
     if any(record.fails for record in run.values()):
         # Loaded for what fails alone.
         from pytest_msdump.capabilities.causes.mispaired import mispaired, step_shift
-        from pytest_msdump.capabilities.causes.training import with_one_mistake
 
-        placed |= with_one_mistake(plan, placed)
+        for explain_together in ports.bound("together"):
+            placed |= explain_together(plan, placed)
         placed |= with_first_iteration(placed)
         compare = comparer_of(plan).compare
         notes += step_shift(plan, placed, lambda pair, other: not compare(replace(pair, right=other)).fails)

@@ -19,7 +19,7 @@ from pytest_msdump.capabilities.causes.growth import (
     growth_by_order,
     numbered,
 )
-from pytest_msdump.capabilities.causes.text import TOGETHER
+from pytest_msdump.core import ports
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.model.describe import number
 from pytest_msdump.core.model.record import ErrorGrowth, Record, Region, RoleReason, Suspect
@@ -36,7 +36,7 @@ def reason_of(record: Record, say: Phrases) -> str:
     """Return why a failing record has its role; a record of another version may only have the English sentence."""
     why = record.role_why
     for one in record.diagnosis:
-        if one.id in TOGETHER:
+        if any(one.id in names for names in ports.values("TOGETHER").values()):
             return terminal_text(say.of(one.evidence))
     if why is None or not say.knows(f"why_{why.why}") or (say == ENGLISH and record.role_reason):
         return terminal_text(record.role_reason)

@@ -7,8 +7,12 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_msdump.capabilities.generation.decoding import read_prompts
+from pytest_msdump.capabilities.generation.prompts import Generations, judged_by, verdict_lines, write_both
+from pytest_msdump.capabilities.programs.functions import load_function
 from pytest_msdump.cli.gate import gate
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines
+from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.progress import Progress
@@ -52,11 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Run both decoders, gate what they say; return the exit code."""
-    from pytest_msdump.capabilities.generation.decoding import read_prompts
-    from pytest_msdump.capabilities.generation.prompts import Generations, judged_by, verdict_lines, write_both
-    from pytest_msdump.capabilities.programs.functions import load_function
-    from pytest_msdump.core.compare.planning import plan
-
     if parsed.tokens < 1:
         raise ConfigError(f"--tokens {parsed.tokens}: give 1 or more")
     say, progress = phrases(parsed), Progress("msdump generation", quiet=parsed.quiet)

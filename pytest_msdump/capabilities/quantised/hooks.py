@@ -10,6 +10,9 @@ STAGES = {
 
 REPORT_PART = "pytest_msdump.capabilities.quantised.blame:Ordered"
 
+# The diagnosis that is said in place of a reason.
+TOGETHER = ("quantised",)
+
 # Why a tensor is kept from other ways of pairing.
 WITHHELD = ("quant_output", "dequantised_weight", "before_rounding", "before_quantising")
 

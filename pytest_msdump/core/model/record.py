@@ -482,6 +482,10 @@ class Record:
         """Return the record without its role, where other records fail than when it was made."""
         return replace(self, role=None, causes=(), suspects=(), role_reason="", role_why=None)
 
+    def inherited_from(self, cause: Record) -> Record:
+        """Return the record as one that fails by what another one shows."""
+        return replace(self.without_role(), role="inherited", causes=(cause.left.address,))
+
 
 _fields_of = attrgetter(*Record.__slots__)
 

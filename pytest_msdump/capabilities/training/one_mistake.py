@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_msdump.capabilities.causes.losses import cross_entropy_of, difference
-from pytest_msdump.capabilities.causes.optimizer_rules import (
+from pytest_msdump.capabilities.training.losses import cross_entropy_of, difference
+from pytest_msdump.capabilities.training.optimizer_rules import (
     Array,
     Fitted,
     Steps,
@@ -19,7 +19,7 @@ from pytest_msdump.capabilities.causes.optimizer_rules import (
     is_same,
     rule_of,
 )
-from pytest_msdump.capabilities.causes.optimizer_steps import (
+from pytest_msdump.capabilities.training.optimizer_steps import (
     AFTER,
     BEFORE,
     GRADIENT,
@@ -126,7 +126,7 @@ class _Step:
         within = [one for one in (*self._numbers, *self._later) if self._records[one].role and one not in inherits]
         return {
             **{one: self._records[one].without_role() for one in within if not self._records[one].fails},
-            **{one: _inherited(self._records[one], cause.left.address) for one in inherits},
+            **{one: self._records[one].inherited_from(cause) for one in inherits},
             number: _cause(cause, found),
         }
 
@@ -436,7 +436,3 @@ def _cause(record: Record, diagnosis: Diagnosis | None) -> Record:
     found = (diagnosis, *record.diagnosis) if diagnosis is not None else record.diagnosis
     why = record.role_why if record.role == "cause" else RoleReason("passing")
     return replace(record, role="cause", causes=(), suspects=(), role_why=why, diagnosis=found)
-
-
-def _inherited(record: Record, cause: str) -> Record:
-    return replace(record, role="inherited", causes=(cause,), suspects=(), role_reason="", role_why=None)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pytest_msdump.capabilities.causes.optimizer_rules import Array, Steps
+from pytest_msdump.capabilities.training.optimizer_rules import Array, Steps
 from pytest_msdump.core.compare.align import align
 from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.compare.planning import Plan

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pytest_msdump.capabilities.causes.optimizer_rules import Array
+from pytest_msdump.capabilities.training.optimizer_rules import Array
 from pytest_msdump.core.text import Message
 
 # What rounding may leave of a gradient, beside its largest element, and of numbers found from many.
