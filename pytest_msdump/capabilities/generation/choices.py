@@ -99,7 +99,11 @@ def _names(pair: Pair) -> tuple[str, ...]:
 
 
 def _kind(ref: TensorRef) -> str | None:
+    """Return the kind of a tensor's values, if need be by the header of its file; ``None`` where that is unknown."""
     dtype = ref.spec.dtype
+    if dtype is None and not ref.is_unseen:
+        with suppress(MsdumpError, OSError), closing(open_view(ref)) as view:
+            dtype = view.dtype
     return DTYPES[dtype].kind if dtype in DTYPES else None
 
 
@@ -123,6 +127,17 @@ def with_entries(report: Report, plan: Planned) -> Report:
     )
 
 
+def rules_of(plan: Planned) -> list[dict[str, str]]:
+    """Return the rules to write for indices that are the largest of a pair before them, on both sides."""
+    pairs = plan.pairing.pairs
+    indices = [pair for pair in pairs if _kind(pair.left) == _kind(pair.right) == "integer"][:_MOST_PAIRS]
+    # Of several iterations one rule.
+    found = {
+        pair.left.key.address: values.left.key.address for pair in indices if (values := _chosen_from(pair, pairs))
+    }
+    return [{"match": chosen, "ties": values} for chosen, values in found.items()]
+
+
 def _noted(record: Record, note: Finding | None) -> Record:
     if note is None:
         return record
@@ -134,14 +149,7 @@ def _chosen_from(pair: Pair, pairs: tuple[Pair, ...]) -> Pair | None:
     at, order = pair.left.key.op.at, pair.order
     with suppress(MsdumpError, OSError), ExitStack() as stack:
         ours, theirs = (stack.enter_context(closing(open_view(ref))) for ref in (pair.left, pair.right))
-        before = [
-            one
-            for one in pairs
-            if one.left.key.op.at == at
-            and one.order <= order
-            and _kind(one.left) in (None, "float")
-            and one is not pair
-        ]
+        before = [one for one in pairs if one.left.key.op.at == at and one.order <= order and one is not pair]
         for other in reversed(before[-_MOST_PAIRS:]):
             if _are_largest(ours, other.left) and _are_largest(theirs, other.right):
                 return other

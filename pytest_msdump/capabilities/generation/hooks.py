@@ -12,7 +12,10 @@ COMMANDS = {
 
 RULE_KEYS = {"logits": "flag", "ties": "text", "routes": "flag"}
 
-OFFERS = {"generation": "pytest_msdump.capabilities.generation.prompts"}
+OFFERS = {
+    "generation": "pytest_msdump.capabilities.generation.prompts",
+    "choices": "pytest_msdump.capabilities.generation.choices",
+}
 
 REMARKS = "pytest_msdump.capabilities.generation.text:REMARKS"
 

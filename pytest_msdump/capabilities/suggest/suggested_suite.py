@@ -18,7 +18,7 @@ from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.errors import ConfigError, TensorFileError
 from pytest_msdump.core.escape import toml_value
-from pytest_msdump.core.ports import offered
+from pytest_msdump.core.ports import offered, rows
 from pytest_msdump.core.report.coverage import map_entry_lines
 from pytest_msdump.core.report.tables import hanging
 from pytest_msdump.core.scheduling import records_of
@@ -150,7 +150,14 @@ class SuggestedSuite:
             table["min_coverage"] = _toml(self.coverage)
         lines = [heading, "[msdump]", *(f"{key} = {value}" for key, value in table.items())]
         lines += [line for entry in self.entries.known for line in ("", *map_entry_lines(entry))]
-        return [*lines, *self.entries.lines(entry_lines)]
+        return [*lines, *self.entries.lines(entry_lines), *self._rule_lines()]
+
+    def _rule_lines(self) -> Iterator[str]:
+        """Yield the rules for near ties of what was chosen, as by argmax."""
+        rules = offered("choices").rules_of(self._planned) if "choices" in rows("OFFERS") else []
+        for number, rule in enumerate(rules):
+            yield from ("", *([f"# {self._say('suite_ties')}"] if number == 0 else []), "[[msdump.rule]]")
+            yield from (f"{key} = {_toml(value)}" for key, value in rule.items())
 
 
 def _why_unread(pair: Pair) -> str:

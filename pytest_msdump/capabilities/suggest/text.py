@@ -23,6 +23,7 @@ profile_cpu | both sides computed float32 on the CPU | 两侧均在 CPU 上以 f
 suggested_by | suggested by msdump match: {text} | 由 msdump match 建议：{text}
 suggested_entries | {entries:n_entries}, {ambiguous} ambiguous (commented out), {rest:n_right} without a suggestion | {entries:n_entries}，{ambiguous} 个无法确定（已注释），{rest:n_right}没有建议
 stands_for | stands for {entries:n_entries}; the one that differs most: {text} | 代表 {entries:n_entries}，其中差异最大的一个：{text}
+suite_ties | both sides chose the largest of these values: where the error explains it, another choice is a near tie and warns | 两侧都选取了这些值中的最大项：若误差足以解释，不同的选择即为近似并列，仅告警
 suite_unread | {n} of {pairs} pairs cannot be read, e.g. {why} | {pairs} 对中有 {n} 对无法读取，例如 {why}
 suite_fails | it was run once: {n} of {pairs} pairs fail; the port is wrong there, or the pair is: look at {names} | 已试运行一次：{pairs} 对中有 {n} 对未通过；该处移植有误，或配对有误：请查看 {names}
 suite_doubtful | it fails until an entry names the partner of (min_coverage): {names} | 在有条目写明以下张量的配对之前不会通过（min_coverage）：{names}

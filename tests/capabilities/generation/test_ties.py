@@ -205,3 +205,17 @@ def test_no_true_flip_is_a_near_tie_and_no_tie_fails(seed: int, tmp_path: Path) 
     found = records(tmp_path, left, right, '[[msdump.rule]]\nmatch = "*.tokens"\nties = "*.logits"\n')
     outcomes = [found[f"d{number}.tokens"].verdict.outcome for number in range(len(factors))]
     assert outcomes == ["warn"] * 50 + ["fail"] * 50
+
+
+def test_init_writes_the_rule_where_ids_are_the_largest_on_both_sides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, right = decision(np.random.default_rng(12), margin=1e-5, error=1e-4, rows=40, width=64)
+    chosen = {"logits": left["logits"], "tokens": left["logits"].astype(np.float32).argmax(-1)}
+    records(tmp_path / "dumps", chosen | {"lengths": np.arange(40)}, right | {"lengths": np.arange(40)}, "")
+    monkeypatch.chdir(tmp_path / "dumps")
+    assert main(["init", "left", "right", "-o", "new.msdump.toml"]) == 0
+    written = (tmp_path / "dumps/new.msdump.toml").read_text()
+    assert '[[msdump.rule]]\nmatch = "tokens:output:0"\nties = "logits:output:0"\n' in written
+    assert written.count("[[msdump.rule]]") == 1
+    assert main(["compare", "--config", "new.msdump.toml"]) == 0
