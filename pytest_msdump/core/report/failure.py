@@ -411,9 +411,9 @@ def _block(
     beside = statistics_table(record, width, say)
     if beside:
         yield from ("", *beside)
-    if record.elements is not None or beside:
-        yield ""
-        yield from metrics_table(record, width, say, is_brief=is_brief)
+    limits = metrics_table(record, width, say, is_brief=is_brief)
+    if limits or ((record.elements is not None or beside) and not record.is_of_ids):
+        yield from ("", *limits)
     if is_brief:
         return
     yield from other_numbers(record, width, say)
