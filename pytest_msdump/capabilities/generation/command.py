@@ -14,6 +14,7 @@ from pytest_msdump.cli.gate import gate
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.dump import MANIFEST_FILE
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.storage.files import make_directory
@@ -63,6 +64,8 @@ def run(parsed: argparse.Namespace) -> int:
     decoders = load_function(parsed.left), load_function(parsed.right)
     reports = Path(parsed.report_dir).absolute()
     directory = reports / _FOLDER
+    if directory.exists() and not (directory / "left" / MANIFEST_FILE).is_file():
+        raise ConfigError(f"{directory}: is there already, and nothing of an earlier run; give another --report-dir")
     shutil.rmtree(directory, ignore_errors=True)
     make_directory(reports)
     how = Generations(parsed.tokens, is_forced=not parsed.free, is_batched=parsed.batched)
@@ -72,7 +75,9 @@ def run(parsed: argparse.Namespace) -> int:
     table = {"left": "left", "right": "right", **judged_by(parsed.profile)}
     options = {"limits": limits, "report_dir": str(reports)}
     planned = plan(load_suite(file=None, table=table, options=options, directory=directory))
-    planned = replace(planned, left=replace(planned.left, notes=(*planned.left.notes, *notes)))
+    files = tuple(dict.fromkeys(Path(text.rpartition(":")[0]) for text in (parsed.left, parsed.right)))
+    left = replace(planned.left, notes=(*planned.left.notes, *notes))
+    planned = replace(planned, left=left, extras=replace(planned.extras, files=files))
     found: list[Report] = []
 
     def keep(report: Report) -> list[Path]:

@@ -85,6 +85,19 @@ def test_a_right_port_passes_alone_in_a_batch_and_free(
     assert generation("port", "reference", "--free") == 0
 
 
+def test_a_second_run_replaces_the_first_and_no_folder_of_others(
+    generation: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert generation("port") == generation("port") == 0
+    assert "ran user code: net.py\n" in capsys.readouterr().out
+    own = Path("own/generation")
+    own.mkdir(parents=True)
+    (own / "thesis.txt").write_text("mine")
+    assert generation("port", "reference", "--report-dir", "own") == 4
+    assert (own / "thesis.txt").read_text() == "mine"
+    assert "nothing of an earlier run" in capsys.readouterr().err
+
+
 def test_padding_that_is_read_fails_in_the_batch_alone(
     generation: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
