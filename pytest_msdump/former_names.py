@@ -88,9 +88,9 @@ class FormerNames:
             return None
         if spec is None:
             return None
-        return ModuleSpec(
-            fullname, cast("Any", _SameModule(spec)), is_package=spec.submodule_search_locations is not None
-        )
+        is_package = spec.submodule_search_locations is not None
+        # `python -m` has its place for the name of the program.
+        return ModuleSpec(fullname, cast("Any", _SameModule(spec)), origin=spec.origin, is_package=is_package)
 
 
 class _SameModule:

@@ -32,6 +32,16 @@ CONFIGURATION = """{"common_dump_settings": {"op_debug_mode": 0, "dump_mode": 0,
 LISTING = "1 dumped tensor(s):\n\nt (ms)     Size (B) Op type    Tensor name\n[0.000]    170      VariableV2 k:0\n"
 
 
+DECODER = """
+import numpy as np
+
+def decode(ids, mask):
+    while True:
+        ids = yield np.eye(8)[ids.sum(-1) % 8]
+        ids = ids[:, None]
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with two dumps, two files, and what else the examples name."""
@@ -64,6 +74,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # Programs that dump: to the folder that is their last word, or a variable, or the configuration of a dump.
     for name in ("evaluate.py", "train.py"):
         (tmp_path / name).write_text(PROGRAM, "utf-8")
+    for name in ("port.py", "ref.py"):
+        (tmp_path / name).write_text(DECODER, "utf-8")
+    (tmp_path / "p.json").write_text("[[1, 2], [3]]", "utf-8")
     (tmp_path / "data_dump.json").write_text(CONFIGURATION, "utf-8")
     monkeypatch.setattr("webbrowser.open", lambda _address: True)
     return tmp_path

@@ -139,10 +139,10 @@ def disturbed(first, rows):
 @pytest.mark.parametrize(
     ("left", "right", "said"),
     [
-        ({"forget": 3}, {}, "sequences 0 and 1 at token 6 (step 3 of the left)"),
-        ({"change": disturbed(2, slice(None))}, {}, "sequences 0 and 1 from token 5 on (step 2 of the left)"),
+        ({"forget": 3}, {}, "sequence 0 and 1 at token 6 (step 3 of the left)"),
+        ({"change": disturbed(2, slice(None))}, {}, "sequence 0 and 1 from token 5 on (step 2 of the left)"),
         ({"change": disturbed(2, slice(1, 2))}, {}, "sequence 1 from token 5 on (step 2 of the left)"),
-        ({}, {"change": disturbed(2, slice(None))}, "sequences 0 and 1 from token 5 on (step 2 of the right)"),
+        ({}, {"change": disturbed(2, slice(None))}, "sequence 0 and 1 from token 5 on (step 2 of the right)"),
     ],
 )
 def test_a_diagnosis_names_sequence_token_and_step(tmp_path, left, right, said):

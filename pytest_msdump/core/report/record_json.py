@@ -285,7 +285,7 @@ def _remarks() -> Mapping[str, Form]:
 
 def _read_remark(value: Any, place: str) -> Message:
     known = _remarks()
-    code = table(dict, {"code": one_of(known), "parameters": PARAMETERS}).read(value, place)["code"]
+    code = table(dict, {"code": one_of(known, "a known remark"), "parameters": PARAMETERS}).read(value, place)["code"]
     table(dict, {"parameters": known[code]}).read(value, place)
     return Message.of_entry(value)
 
