@@ -310,7 +310,7 @@ def test_one_operator_that_is_the_cause_in_several_iterations_is_one_line(tmp_pa
     again = [number for number, one in enumerate(report.records) if one.causes == (one.left.address,)]
     assert data["heirs"] == {str(number): 2 for number in (*causes, *again)}
     (first,) = (report.records[number] for number in causes)
-    assert say(first.diagnosis[0].evidence).startswith("right in the iteration before, wrong from iteration 1 on;")
+    assert say(first.diagnosis[0].evidence).startswith("right in 1 iteration before, wrong from iteration 1 on;")
     told = "\n".join(role_lines(report, width=200))
     assert "cause Default/b (iteration 1) (op " in told
     assert "the same in 1 more: Default/b (iteration 2)" in told

@@ -8,7 +8,7 @@ SENTENCES = read_rows(
     """
 # one mistake behind all iterations
 looks_since_iteration | wrong from an iteration on | 自某次迭代起出错
-since_iteration | right in the {n} iteration before, wrong from iteration {iteration} on; look at what iterations hand on: KV cache, positions, state | right in the {n} iterations before, wrong from iteration {iteration} on; look at what iterations hand on: KV cache, positions, state | 之前的 {n} 次迭代正确，自第 {iteration} 次迭代起出错：应检查迭代之间传递的内容，如 KV 缓存、位置、状态
+since_iteration | right in {n} iteration before, wrong from iteration {iteration} on; look at what iterations hand on: KV cache, positions, state | right in {n} iterations before, wrong from iteration {iteration} on; look at what iterations hand on: KV cache, positions, state | 之前的 {n} 次迭代正确，自第 {iteration} 次迭代起出错：应检查迭代之间传递的内容，如 KV 缓存、位置、状态
 # roles
 found_by | {text}; found by {source} | {text}；依据：{source}
 by_graph | the run's own graph | 运行自身的计算图
