@@ -153,12 +153,11 @@ def exported(name: str, seed: int, spoil: Callable[[Graph, random.Random], str] 
                 nn.init.kaiming_normal_(one.weight)
                 one.bias.normal_(0, 0.5)
                 one.weight.mul_(torch.randn([len(one.weight)] + [1] * (one.weight.dim() - 1)).mul(0.4).exp())
-    path = Path(f"/tmp/quantised-{seed}-{name}.onnx")
+    written = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.onnx.export(model, (given,), str(path), input_names=["x"], dynamo=False)
-    proto = onnx.load(path)
-    path.unlink()
+        torch.onnx.export(model, (given,), written, input_names=["x"], dynamo=False)
+    proto = onnx.load_model_from_string(written.getvalue())
     said = spoil(proto, draw) if spoil is not None else ""
     return proto, said, [given.numpy(), torch.randn(shape).numpy()]
 
