@@ -54,6 +54,7 @@ JOINED = {
     "core.metrics.spread": "capabilities.html.spread",
     "core.report.markdown": "capabilities.ci.markdown",
     "core.facts.dump_proto": "capabilities.ascend.dump_proto",
+    "core.limits.limits_file": "capabilities.calibrate.limits_file",
     "core.text.notes": "core.text.unmatched",
     "core.text.replay": "core.text.commands",
     "core.text.rows": "core.text.message",

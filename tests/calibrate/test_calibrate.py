@@ -14,10 +14,10 @@ from dump_builder import write_reference
 from scipy.stats import binomtest
 
 from pytest_msdump.capabilities.calibrate.engine import calibrate, multipliers_of
+from pytest_msdump.capabilities.calibrate.limits_file import LimitsFile
 from pytest_msdump.cli import main
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.profiles import ASSUMED_MULTIPLIERS
-from pytest_msdump.core.limits.limits_file import LimitsFile
 from pytest_msdump.record import DumpWriter
 
 Array = npt.NDArray[Any]

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pytest
 
 from pytest_msdump import assert_dumps_close
+from pytest_msdump.capabilities.calibrate.limits_file import read_limits
 from pytest_msdump.cli import main
 from pytest_msdump.core.report.json_report import read_json
-from pytest_msdump.core.suite.load import read_limits
 from pytest_msdump.record import DumpWriter
 
 Array = npt.NDArray[Any]

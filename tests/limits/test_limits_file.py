@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from limit_cases import bounds_of, limits_of, measured, rules_of, told, verdict_of
 from pytest_msdump.facts.calibration import METRIC_VERSION
 
-from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.limits.limits_file import (
+from pytest_msdump.capabilities.calibrate.limits_file import (
     Accepted,
     Base,
     LimitsFile,
@@ -26,6 +25,7 @@ from pytest_msdump.core.limits.limits_file import (
     limits_text,
     parse_limits,
 )
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
 from pytest_msdump.core.model.dump import Dump, Edge, Manifest, Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey
@@ -82,7 +82,7 @@ def test_what_is_written_is_read_back(
 
 
 def test_a_file_that_is_cut_anywhere_or_goes_on_is_refused(tmp_path: Any) -> None:
-    from pytest_msdump.core.suite.load import read_limits
+    from pytest_msdump.capabilities.calibrate.limits_file import read_limits
 
     text = limits_text(limits_file()).rstrip()
     file = tmp_path / "msdump.limits.json"

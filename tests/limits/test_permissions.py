@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 from limit_cases import bounds_of, limits_of, measured, verdict_of
 
-from pytest_msdump.cli import main
-from pytest_msdump.core.compare.opening import ArrayView
-from pytest_msdump.core.limits.limits_file import (
+from pytest_msdump.capabilities.calibrate.limits_file import (
     Base,
     LimitsFile,
     Perturbed,
@@ -21,6 +19,8 @@ from pytest_msdump.core.limits.limits_file import (
     TensorLimits,
     limits_text,
 )
+from pytest_msdump.cli import main
+from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
 from pytest_msdump.core.metrics.measure import measure
 from pytest_msdump.core.report.json_report import read_json

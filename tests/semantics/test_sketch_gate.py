@@ -12,11 +12,17 @@ import numpy as np
 import pytest
 from semantics.gate import Answer, ask
 
+from pytest_msdump.capabilities.calibrate.limits_file import (
+    LimitsFile,
+    Perturbed,
+    ReferenceFacts,
+    TensorLimits,
+    limits_text,
+)
 from pytest_msdump.capabilities.record.writer import DumpWriter
 from pytest_msdump.capabilities.statistics.count_sketch import CountSketch
 from pytest_msdump.capabilities.statistics.tensor_statistics import quick_digest
 from pytest_msdump.cli import main
-from pytest_msdump.core.limits.limits_file import LimitsFile, Perturbed, ReferenceFacts, TensorLimits, limits_text
 from pytest_msdump.core.report.json_report import read_json
 
 RANDOM = np.random.default_rng(20261123)

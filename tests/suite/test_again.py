@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from pytest_msdump.capabilities.calibrate.limits_file import LimitsFile, Perturbed, ReferenceFacts, limits_text
 from pytest_msdump.cli import compare
-from pytest_msdump.core.limits.limits_file import LimitsFile, Perturbed, ReferenceFacts, limits_text
 from pytest_msdump.core.settings.options import DECIDING, OPTIONS, Option, option_words
 from pytest_msdump.core.suite import Suite, load_suite
 

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from pytest_msdump.capabilities.calibrate.limits_file import LimitsFile
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines, terminal_width
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import shell_line
 from pytest_msdump.core.facts.profiles import MOST_LOOSER
-from pytest_msdump.core.limits.limits_file import LimitsFile
 from pytest_msdump.core.limits.permissions import looser_than_default
 from pytest_msdump.core.report.tables import hanging
 from pytest_msdump.core.settings.options import finite

@@ -14,7 +14,21 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.capabilities.calibrate.limits_file import (
+    Accepted,
+    Base,
+    LimitsFile,
+    Perturbed,
+    TensorLimits,
+    class_of,
+    exponent_of,
+    limits_text,
+    name_of,
+    read_limits,
+    rounded_up,
+)
 from pytest_msdump.capabilities.run_origins.digests import refuse_other_origins
+from pytest_msdump.capabilities.run_origins.reference import ReferenceFacts
 from pytest_msdump.core.compare.comparing import comparer_of
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.compare.user_code import Watch, unwatched
@@ -30,24 +44,11 @@ from pytest_msdump.core.facts.profiles import (
     MOST_LOOSER,
     OUTLYING,
 )
-from pytest_msdump.core.limits.limits_file import (
-    Accepted,
-    Base,
-    LimitsFile,
-    Perturbed,
-    ReferenceFacts,
-    TensorLimits,
-    class_of,
-    exponent_of,
-    limits_text,
-    name_of,
-    rounded_up,
-)
 from pytest_msdump.core.limits.permissions import looser_than_default
 from pytest_msdump.core.limits.resolve import computed_dtype
 from pytest_msdump.core.storage.files import naming, write_atomic
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.core.suite.load import Suite, read_limits
+from pytest_msdump.core.suite.load import Suite
 from pytest_msdump.core.text import number
 
 if TYPE_CHECKING:

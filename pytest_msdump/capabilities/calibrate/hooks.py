@@ -10,6 +10,9 @@ COMMANDS = {
     ),
 }
 
-OFFERS = {"calibration": "pytest_msdump.capabilities.calibrate.engine"}
+OFFERS = {
+    "calibration": "pytest_msdump.capabilities.calibrate.engine",
+    "limits_file": "pytest_msdump.capabilities.calibrate.limits_file",
+}
 
 SENTENCES = "pytest_msdump.capabilities.calibrate.text:SENTENCES"

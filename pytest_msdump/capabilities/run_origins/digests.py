@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from pytest_msdump.core import ports
+from pytest_msdump.capabilities.run_origins.reference import ReferenceFacts
 from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.facts.dtypes import DTYPES
@@ -92,8 +92,7 @@ def refuse_other_origins(golden: Dump, right: Dump, *, name: str) -> None:
 
 def has_other_graph(golden: Dump, right: Dump) -> bool:
     """Return whether manifests say that the two runs had different graphs."""
-    facts_of = ports.load("pytest_msdump.core.limits.limits_file:ReferenceFacts").of
-    return "graph" in facts_of(golden).differing(facts_of(right))
+    return "graph" in ReferenceFacts.of(golden).differing(ReferenceFacts.of(right))
 
 
 def _float_types(dump: Dump) -> set[str]:

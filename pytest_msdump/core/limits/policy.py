@@ -6,18 +6,18 @@ import datetime
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.facts.dtypes import ALIASES, DTYPES
 from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.core.facts.profiles import PROFILES
-from pytest_msdump.core.model.comparison import Limits
-from pytest_msdump.core.model.tensor import Coordinates, TensorKey
-from pytest_msdump.core.text import bound_text
+from pytest_msdump.core.model.comparison import Limit, Limits
+from pytest_msdump.core.model.tensor import Coordinates, Pairing, TensorKey
+from pytest_msdump.core.text import Message, bound_text
 
 if TYPE_CHECKING:
-    from pytest_msdump.core.limits.limits_file import LimitsFile
+    from pytest_msdump.core.model.dump import Dump
 
 # Metric → (fails beyond, warns beyond); either may be absent.
 Bounds = Mapping[str, tuple[float | None, float | None]]
@@ -104,6 +104,25 @@ def profile_names() -> tuple[str, ...]:
     return tuple(PROFILES)
 
 
+class DerivedLimits(Protocol):
+    """Limits of single tensors, from a file that a capability reads. Equal limits have equal `repr`."""
+
+    @property
+    def name(self) -> str:
+        """How findings call the file."""
+
+    def notes_with(self, right: Dump, pairing: Pairing, /) -> Iterator[str]:
+        """Yield what to say of the file beside these dumps; ConfigError where it was made with another reference."""
+
+    def other_tensor(self, right: TensorKey, elements: int, /) -> Message | None:
+        """Return why the entry of this name is not of this tensor; ``None`` where it is, or there is no entry."""
+
+    def limits_of(
+        self, right: TensorKey, *, judged_as: str, right_dtype: str, computed: str = "", accept_looser: bool = False
+    ) -> tuple[Mapping[str, Limit], tuple[Message, ...]]:
+        """Return the limits of a pair by metric, and what to note; no limits where the profile judges."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """Limits for the pairs that it matches; for each metric the last matching rule wins. ``None`` = as before it.
@@ -185,7 +204,7 @@ class Policy:
     """
 
     profile: str = "default"
-    limits: LimitsFile | None = None
+    limits: DerivedLimits | None = None
     rules: tuple[Rule, ...] = ()
     known_drift: tuple[KnownDrift, ...] = ()
     thresholds: Mapping[str, float] = field(default_factory=dict)

@@ -6,7 +6,7 @@ import datetime
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_msdump.core.dtypes import coarser
 from pytest_msdump.core.errors import ConfigError, TensorShapeError
@@ -14,14 +14,11 @@ from pytest_msdump.core.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.core.facts.metrics import METRICS, SCALE_FREE_METRICS
 from pytest_msdump.core.facts.profiles import PROFILES, TOLERANCES, Tolerance, golden_multiplier
 from pytest_msdump.core.limits.permissions import profile_row, usual_profile
-from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule, marker_label, metric_id
+from pytest_msdump.core.limits.policy import DerivedLimits, KnownDrift, Policy, Rule, marker_label, metric_id
 from pytest_msdump.core.model.comparison import Limit, Limits
 from pytest_msdump.core.model.spellings import KnownNames, addresses, glob_matches
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, OpKey, Pair, TensorKey, mangle, module_of
 from pytest_msdump.core.text import ENGLISH, Message
-
-if TYPE_CHECKING:
-    from pytest_msdump.core.limits.limits_file import LimitsFile
 
 # What the rule of PyTorch limits, which judges in the place of a profile where there is a golden tensor.
 GOLDEN_RULE_METRIC = "golden_rmse_ratio"
@@ -170,7 +167,7 @@ def limits_of_values(
     )
 
 
-def refuse_other_limits(limits: LimitsFile, pair: Pair, elements: int) -> None:
+def refuse_other_limits(limits: DerivedLimits, pair: Pair, elements: int) -> None:
     """Raise TensorShapeError where the limits file has this pair's name for a tensor of another size or class."""
     if other := limits.other_tensor(pair.right.key, elements):
         raise TensorShapeError(other)

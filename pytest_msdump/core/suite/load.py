@@ -28,10 +28,6 @@ _DEFAULTS = {option.name: option.value for option in OPTIONS}
 
 if TYPE_CHECKING:
     from pytest_msdump.capabilities.shards.model import Sharding
-    from pytest_msdump.core.limits.limits_file import LimitsFile
-
-# A limits file has a line for each tensor of a run, of which there may be a million.
-_MOST_LIMITS_BYTES = 2**28
 
 # Instead of a directory: where MindSpore's own configuration says that dumps go.
 ENV = "@env"
@@ -237,7 +233,7 @@ def _policy(sources: _Sources, threshold_flag: str) -> Policy:
     nan = sources.get("nan")
     return Policy(
         profile=sources.get("profile"),
-        limits=None if placed is None else read_limits(_normal(placed.path)),
+        limits=None if placed is None else ports.offered("limits_file").read_limits(_normal(placed.path)),
         rules=sources.get("rule", ()),
         known_drift=sources.get("known_drift", ()),
         thresholds=dict(thresholds.values()),
@@ -249,14 +245,6 @@ def _policy(sources: _Sources, threshold_flag: str) -> Policy:
         threshold_flag=threshold_flag,
         accept_looser=sources.get("accept_looser"),
     )
-
-
-def read_limits(path: Path) -> LimitsFile:
-    """Read a limits file; ConfigError, which begins with its path, unless it is one."""
-    name = path_in_messages(path)
-    document = read_json(path, name=name, most_bytes=_MOST_LIMITS_BYTES)
-    limits: LimitsFile = ports.load("pytest_msdump.core.limits.limits_file:parse_limits")(document, name=name)
-    return replace(limits, name=path.name)
 
 
 def _side(sources: _Sources, side: str, directory: Path, environ: Mapping[str, str]) -> SideChoice:

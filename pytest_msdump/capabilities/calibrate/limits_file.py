@@ -12,8 +12,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+from pytest_msdump.capabilities.run_origins.reference import MANIFEST_DIGESTS, ReferenceFacts
 from pytest_msdump.core.dtypes import coarser, rounding_unit
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.metrics import METRICS
@@ -30,11 +32,14 @@ from pytest_msdump.core.forms.values import FLAG, checked, one_of, whole
 from pytest_msdump.core.limits.judge import passing_bound
 from pytest_msdump.core.limits.permissions import looser_than_default
 from pytest_msdump.core.model.comparison import Limit
-from pytest_msdump.core.model.dump import Dump, Manifest
+from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import COORDINATES, Pairing, TensorKey
+from pytest_msdump.core.suite.documents import path_in_messages, read_json
 from pytest_msdump.core.text import Message, Parameter, number, say
 
 _SCHEMA = 1
+# There is a line for each tensor of a run, of which there may be a million.
+_MOST_BYTES = 2**28
 _MOST_TENSORS = 2**20
 _LONGEST_NAME = 2**13
 _LONGEST_TEXT = 1000
@@ -43,61 +48,7 @@ _MOST_ELEMENTS = 2**63
 # A tensor of zeros is as far from any other as 1.
 _MOST_SCALED = 0.999
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_ROUNDED = re.compile(r"\+[^/]*")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
-# Digests of a manifest, in the order in which messages name them.
-_DIGESTS = ("weights", "inputs", "graph")
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceFacts:
-    """What a reference was: digests of its manifest, each empty where that does not say, and what it ran in."""
-
-    weights: str = ""
-    inputs: str = ""
-    graph: str = ""
-    dtype: str = ""
-    framework: str = ""
-
-    @classmethod
-    def of(cls, dump: Dump, dtype: str = "") -> ReferenceFacts:
-        """Return the facts of a dump; of several ranks those of all."""
-        manifests: Mapping[Any, Manifest] = dump.ranks or ({None: dump.manifest} if dump.manifest else {})
-        calls = [
-            [at.rank, at.iteration, call.name, call.op_type, [one and [one.producer, one.slot] for one in call.inputs]]
-            for at, graph in dump.graphs
-            if graph.is_recorded
-            for call in graph.operators
-        ]
-        labels = dict(dump.labels)
-        return cls(
-            weights=_digest({rank: _exact(manifest.weights) for rank, manifest in manifests.items()}),
-            inputs=_digest({rank: _exact(manifest.inputs) for rank, manifest in manifests.items()}),
-            graph=_digest({None: calls}),
-            dtype=dtype,
-            framework=labels.get("framework", ""),
-        )
-
-    def differing(self, other: ReferenceFacts) -> tuple[str, ...]:
-        """Return the names of the digests that both have and that are not the same."""
-        return tuple(name for name in self.common(other) if getattr(self, name) != getattr(other, name))
-
-    def common(self, other: ReferenceFacts) -> tuple[str, ...]:
-        """Return the names of the digests that both have."""
-        return tuple(name for name in _DIGESTS if getattr(self, name) and getattr(other, name))
-
-
-def _exact(digests: Mapping[str, str]) -> dict[str, str]:
-    """Return digests without those of rounded values, which earlier recordings lack."""
-    return {name: _ROUNDED.sub("", digest) for name, digest in digests.items()}
-
-
-def _digest(by_rank: Mapping[int | None, Any]) -> str:
-    """Return the digest of what manifests say, empty where they say nothing."""
-    if not any(by_rank.values()):
-        return ""
-    text = json.dumps({str(rank): values for rank, values in by_rank.items()}, sort_keys=True)
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +263,12 @@ def limits_text(limits: LimitsFile) -> str:
     return f'{start},\n "tensors": {{\n' + ",\n".join(lines) + "\n }\n}\n"
 
 
+def read_limits(path: Path) -> LimitsFile:
+    """Read a limits file; ConfigError, which begins with its path, unless it is one."""
+    name = path_in_messages(path)
+    return replace(parse_limits(read_json(path, name=name, most_bytes=_MOST_BYTES), name=name), name=path.name)
+
+
 def parse_limits(document: Any, *, name: str = "msdump.limits.json") -> LimitsFile:
     """Return the limits of a file's JSON values; ConfigError that begins with its `name` and the place otherwise."""
     if not isinstance(document, dict) or "schema" not in document:
@@ -440,7 +397,7 @@ _LIMITS = _object(
         "reference": _object(
             ReferenceFacts,
             {
-                **dict.fromkeys(_DIGESTS, optional(_DIGEST_TEXT, "")),
+                **dict.fromkeys(MANIFEST_DIGESTS, optional(_DIGEST_TEXT, "")),
                 **dict.fromkeys(("dtype", "framework"), optional(_TEXT, "")),
             },
         ),
