@@ -55,6 +55,13 @@ def test_every_workflow_may_read_alone_and_publishing_needs_no_password() -> Non
     assert set(publish["needs"]) == {"wheels", "source"}
 
 
+def test_actions_of_others_are_pinned_by_commit() -> None:
+    used = [step["uses"] for step in steps() if "uses" in step]
+    assert len(used) >= 6
+    # A tag can be moved to other code.
+    assert [one for one in used if not re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", one)] == []
+
+
 def test_the_workflow_runs_every_lane() -> None:
     (job,) = jobs(ROOT / ".github/workflows/ci.yml").values()
     named = re.search(r"^ALL_LANES=\(([^)]*)\)", (ROOT / ".ci/run").read_text("utf-8"), re.MULTILINE)

@@ -35,7 +35,7 @@ def torchvision_for_the_cpu(tmp_path_factory: pytest.TempPathFactory, monkeypatc
 @pytest.mark.parametrize(
     ("page", "packages", "commands"),
     [
-        ("howto/from_pytorch_to_onnx_runtime", ("torchvision", "onnxruntime", "onnxscript"), 11),
+        ("howto/from_pytorch_to_onnx_runtime", ("torchvision", "onnxruntime", "onnxscript"), 9),
         ("howto/check_a_port_that_somebody_else_wrote", ("mindcv", "torch"), 8),
         ("howto/quantised_against_float", ("onnxruntime", "torch"), 3),
         ("howto/port_a_model_to_mindspore", ("mindspore", "torch"), 8),

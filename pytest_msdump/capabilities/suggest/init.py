@@ -65,7 +65,7 @@ def run(parsed: argparse.Namespace) -> int:
     found = suggest_partners(planned, watch=progress)
     is_said = "profile" in table
     profile, reason = (
-        (table["profile"], Message("profile_said", {"file": str(target)})) if is_said else _profile(planned)
+        (table["profile"], Message("profile_said", {"file": str(target)})) if is_said else profile_for(planned)
     )
     suite = SuggestedSuite(planned, found, parsed, target.absolute().parent, profile=profile)
     ran, say = suite.run(progress), phrases(parsed)
@@ -115,7 +115,7 @@ def _table_of(text: str, target: Path) -> dict[str, Any]:
     return dict(table)
 
 
-def _profile(planned: Plan) -> tuple[str, Message]:
+def profile_for(planned: Plan) -> tuple[str, Message]:
     """Choose named limits by where both sides ran and in which types; return the profile and why."""
     for name, dump in (("left", planned.left), ("right", planned.right)):
         labels = dict(dump.labels)

@@ -1,0 +1,1 @@
+"""A model in two frameworks: one command from both to a verdict."""

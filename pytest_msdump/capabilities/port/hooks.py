@@ -1,0 +1,13 @@
+"""``msdump port``: records a model in two frameworks on the same inputs, and compares the two."""
+
+NEEDS = ("frameworks", "programs", "suggest")
+
+COMMANDS = {
+    "port": (
+        "pytest_msdump.capabilities.port.command",
+        "run a model in two frameworks on the same inputs, and compare them",
+        "init",
+    ),
+}
+
+SENTENCES = "pytest_msdump.capabilities.port.text:SENTENCES"
