@@ -28,10 +28,14 @@ DIGEST = hashlib.sha256((ROOT / SOURCE).read_bytes()).hexdigest()
 
 
 def readme() -> str:
-    """Return README.md with links to the repository in place of relative ones."""
+    """Return README.md with links to the repository in place of relative ones; pictures are linked as they are."""
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     repository = re.search(r'^Repository = "(.*)"$', project, re.MULTILINE)[1]
-    return re.sub(r"\]\((?!\w+:|#)", f"]({repository}/blob/main/", (ROOT / "README.md").read_text("utf-8"))
+
+    def absolute(found: re.Match[str]) -> str:
+        return f"{found[1]}({repository}/{'raw' if found[1].startswith('!') else 'blob'}/main/"
+
+    return re.sub(r"(!?\[[^]]*\])\((?!\w+:|#)", absolute, (ROOT / "README.md").read_text("utf-8"))
 
 
 class BuildLibrary(build_ext):

@@ -202,13 +202,13 @@ def test_the_readme_of_a_release_has_no_relative_link(tmp_path: Path) -> None:
         node for node in ast.parse((ROOT / "setup.py").read_text("utf-8")).body if getattr(node, "name", "") == "readme"
     )
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    text = "[a](docs/a.md#b) [c](https://d.e/f) [g](#h)\n[i\nj](LICENSE) [k](mailto:l)"
+    text = "[a](docs/a.md#b) [c](https://d.e/f) [g](#h)\n[i\nj](LICENSE) [k](mailto:l) ![m](n.svg)"
     (tmp_path / "README.md").write_text(text, "utf-8")
     names: dict[str, Any] = {"ROOT": tmp_path, "re": re}
     exec(compile(ast.Module([made], []), "setup.py", "exec"), names)
     blob = f"{REPOSITORY}/blob/main"
     assert names["readme"]() == (
-        f"[a]({blob}/docs/a.md#b) [c](https://d.e/f) [g](#h)\n[i\nj]({blob}/LICENSE) [k](mailto:l)"
+        f"[a]({blob}/docs/a.md#b) [c](https://d.e/f) [g](#h)\n[i\nj]({blob}/LICENSE) [k](mailto:l) ![m]({REPOSITORY}/raw/main/n.svg)"
     )
 
 
