@@ -116,7 +116,7 @@ def header_of(plan: Plan, say: Phrases = ENGLISH) -> list[str]:
         pairs=len(plan.pairing.pairs),
         profile=plan.suite.policy.profile,
         unseen=plan.unseen,
-        kernel=choose_kernel().name,
+        kernel=choose_kernel().shortcoming,
         further=plan.further,
         say=say,
     )

@@ -208,7 +208,8 @@ def test_the_readme_of_a_release_has_no_relative_link(tmp_path: Path) -> None:
     exec(compile(ast.Module([made], []), "setup.py", "exec"), names)
     blob = f"{REPOSITORY}/blob/main"
     assert names["readme"]() == (
-        f"[a]({blob}/docs/a.md#b) [c](https://d.e/f) [g](#h)\n[i\nj]({blob}/LICENSE) [k](mailto:l) ![m]({REPOSITORY}/raw/main/n.svg)"
+        f"[a]({blob}/docs/a.md#b) [c](https://d.e/f) [g](#h)\n[i\nj]({blob}/LICENSE) [k](mailto:l) "
+        f"![m]({REPOSITORY}/raw/main/n.svg)"
     )
 
 

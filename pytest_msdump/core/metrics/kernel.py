@@ -29,6 +29,11 @@ class Kernel(NamedTuple):
     source: str = ""
     reason: str = ""
 
+    @property
+    def shortcoming(self) -> str:
+        """The name, and why it is not the compiled one; empty where it is."""
+        return f"{self.name} ({self.reason})" if self.reason else ""
+
 
 def choose_kernel() -> Kernel:
     """Return the kernel of this process."""
@@ -79,4 +84,4 @@ def _load(library: Path, source: Path) -> Kernel:
 def kernel_line() -> str:
     """Say which kernel it is, on a line."""
     kernel = choose_kernel()
-    return f"kernel: {kernel.name}" + (f" ({kernel.reason})" if kernel.reason else "")
+    return f"kernel: {kernel.shortcoming or kernel.name}"

@@ -95,7 +95,9 @@ def worst_elements(record: Record, width: int, say: Phrases = ENGLISH) -> list[s
     rtol, atol = comparison.rtol, comparison.atol
     allowed = f"{plain(atol)} + {plain(rtol)} * |right|" if atol or rtol else "0"
     beyond = record.metrics.get("allclose")
-    counted = say("allowed_is" if beyond is None else "exceed", n=beyond, allowed=allowed)
+    decides = any(check.metric == "allclose" for check in record.checks)
+    code = "allowed_is" if beyond is None else "exceed" if decides else "exceed_only"
+    counted = say(code, n=beyond, allowed=allowed)
     title = say("worst_elements", differing=comparison.differing, elements=comparison.elements, counted=counted)
     lines = [f"  {line}" for line in filled(title, width - 2)]
     titles = (say("index"), say("left"), say("right"), "|l - r|", say("err_allowed"))

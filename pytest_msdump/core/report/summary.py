@@ -50,8 +50,8 @@ _LABELS = {"ms_version": "MindSpore {value}", "framework": "{value}", "device_ta
 _RUN_READERS = ("mindspore", "ascend", "converted")
 _REFERENCE_READER = "npy-folder"
 
-# A larger relative distance is not asked about.
-_MOST_ROUNDING = 0.08
+# A larger relative distance is not asked about, nor one that is so many times its limit.
+_MOST_ROUNDING, _MOST_TIMES_ROUNDING = 0.08, 100
 
 
 def header_lines(
@@ -65,7 +65,7 @@ def header_lines(
     further: Mapping[str, SideInfo] = MappingProxyType({}),
     say: Phrases = ENGLISH,
 ) -> list[str]:
-    """Return the lines before a run; `unseen` of the `pairs` are compared by statistics, `kernel` measures them."""
+    """Return the lines before a run; `unseen` pairs are compared by statistics, `kernel` is why none was compiled."""
     lines = [
         say("header_left", side=_side(left, say)),
         say("header_right", side=_side(right, say)),
@@ -174,7 +174,13 @@ def _both_names(record: Record) -> str:
 def _may_be_rounding(record: Record) -> bool:
     """Whether a failure is small enough for the question, and nothing was measured that answers it."""
     distance = record.judged_value("relative_euclidean_distance")
-    is_small = isinstance(distance, float) and distance < _MOST_ROUNDING and not (record.equal or record.is_of_ids)
+    checks = (check for check in record.checks if check.metric == "relative_euclidean_distance")
+    limits = [check.limit for check in checks if check.limit is not None]
+    is_small = (
+        isinstance(distance, float)
+        and distance < min([_MOST_ROUNDING, *(_MOST_TIMES_ROUNDING * one for one in limits)])
+        and not (record.equal or record.is_of_ids)
+    )
     has_file = any(note.code.startswith("limits_") for note in record.notes)
     is_judged = (
         record.local is not None
