@@ -62,6 +62,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "net.prototxt").write_text(NET, "utf-8")
     (tmp_path / "tensor_names.txt").write_text(LISTING, "utf-8")
     cli.main(["compare", "run", "reference"])
+    shutil.copytree("msdump-report", "accepted")
     drifting = ROOT / "example_suites" / "02_failing_on_purpose"
     shutil.copytree(drifting, tmp_path / drifting.name)
     shutil.copytree(drifting / "run", "evaluated")

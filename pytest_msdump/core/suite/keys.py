@@ -21,7 +21,7 @@ from pytest_msdump.core.matching.coordinates import Align, parse_align
 from pytest_msdump.core.matching.pairer import ways_named
 from pytest_msdump.core.matching.selection import Joined, MapEntry
 from pytest_msdump.core.model.tensor import Coordinates
-from pytest_msdump.core.ports import offered, rows
+from pytest_msdump.core.ports import load, offered, rows
 from pytest_msdump.core.settings.options import (
     OPTIONS,
     finite,
@@ -137,7 +137,11 @@ def _shared_keys(base: Path) -> dict[str, Form]:
         "switch": FLAG,
     }
     readers = {
-        option.name: choice_of(*option.choices) if option.choices else by_kind[option.kind]
+        option.name: Form(lambda value, where, made_by=option.read: load(made_by)(path(value, where)))
+        if option.read
+        else choice_of(*option.choices)
+        if option.choices
+        else by_kind[option.kind]
         for option in OPTIONS
         if option.toml
     }
