@@ -137,7 +137,7 @@ def _shared_keys(base: Path) -> dict[str, Form]:
         "switch": FLAG,
     }
     readers = {
-        option.name: Form(lambda value, where, made_by=option.read: load(made_by)(path(value, where)))
+        option.name: Form(partial(_made, option.read, base))
         if option.read
         else choice_of(*option.choices)
         if option.choices
@@ -158,6 +158,10 @@ def _shared_keys(base: Path) -> dict[str, Form]:
             lambda value, where: parse_jobs(value if isinstance(value, str) else WHOLE.read(value, where), where=where)
         ),
     }
+
+
+def _made(by: str, base: Path, value: object, where: str) -> Any:
+    return load(by)(PlacedPath(_own_path(value, where), base, where))
 
 
 def _file_keys(name: FileName, base: Path) -> dict[str, Form]:
