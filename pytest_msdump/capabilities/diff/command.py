@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 import os
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from pytest_msdump.capabilities.diff.difference import difference
-from pytest_msdump.capabilities.diff.saved import read_result
+from pytest_msdump.capabilities.diff.saved import Result, read_result
 from pytest_msdump.capabilities.diff.shown import about, lines, markdown, verdict
-from pytest_msdump.cli.output import phrases, print_lines, terminal_width
+from pytest_msdump.cli.output import Outcome, phrases, print_lines, terminal_width
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.settings.options import finite
 from pytest_msdump.core.storage.files import in_utf8, make_folder, write_file
@@ -53,7 +55,13 @@ def run(parsed: argparse.Namespace) -> int:
         make_folder(file.parent, "-o")
         write_file(file.parent, file.name, in_utf8(markdown(before, after, found)))
         print_lines([os.path.relpath(file)])
-    return int(found.worse)
+    return Outcome(found.worse, "diff", lambda: {"after": _side(after), **asdict(found), "before": _side(before)})
+
+
+def _side(one: Result) -> dict[str, Any]:
+    values = asdict(replace(one, tensors=()))
+    del values["tensors"]
+    return values
 
 
 def _factor(text: str | None) -> float | None:
