@@ -22,7 +22,7 @@ from pytest_msdump.capabilities.shards.text import SENTENCES as OF_SHARDS
 from pytest_msdump.capabilities.statistics.text import SENTENCES as OF_STATISTICS
 from pytest_msdump.capabilities.training.text import SENTENCES as OF_TRAINING
 from pytest_msdump.cli import compare
-from pytest_msdump.cli.output import add_language
+from pytest_msdump.cli.output import add_common
 from pytest_msdump.core import errors
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.facts.profiles import PROFILES
@@ -97,7 +97,7 @@ def _options(options: Iterable[Option]) -> str:
 def _compare_actions() -> list[argparse.Action]:
     parser = argparse.ArgumentParser(add_help=False)
     compare.add_arguments(parser)
-    add_language(parser)
+    add_common(parser)
     return parser._actions
 
 

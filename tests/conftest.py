@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from typing import Any
 
 # pytester forgets modules that an inner run imported; NumPy cannot be loaded twice in a process.
 import numpy  # noqa: F401 - as above
 import pytest
 
 import pytest_msdump
+from pytest_msdump.cli import documents
 from pytest_msdump.core.settings.options import language_of
 
 pytest_plugins = ["pytester"]
@@ -27,6 +30,20 @@ with suppress(ModuleNotFoundError):
     # How long a draw takes says how busy the machine is.
     settings.register_profile("repeatable", derandomize=True, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("repeatable")
+
+# Every document that a command prints is held to its schema.
+with suppress(ModuleNotFoundError):
+    from jsonschema import Draft202012Validator
+
+    _printed = documents._print
+
+    def _print_valid(name: str, command: str | None, code: int, values: Mapping[str, Any]) -> None:
+        schema = json.loads((Path(documents.__file__).parent / "schemas" / f"{name}.json").read_text("utf-8"))
+        head = {"schema_version": documents.SCHEMA_VERSION, "document": name, "command": command, "exit_code": code}
+        Draft202012Validator(schema).validate(json.loads(json.dumps({**head, **values}, allow_nan=False)))
+        _printed(name, command, code, values)
+
+    documents._print = _print_valid
 
 # Texts are held against English ones, whatever the locale of who runs the tests.
 if language_of(None, os.environ) == "zh":

@@ -64,6 +64,7 @@ EXPECTED = [
     ("jobs", ("--msdump-jobs",), "msdump_jobs", "jobs"),
     ("cache", ("--msdump-cache",), "msdump_cache", "cache"),
     ("report", ("--msdump-report",), "msdump_report", "report"),
+    ("compare_to", ("--msdump-compare-to",), "msdump_compare_to", "compare_to"),
 ]
 
 

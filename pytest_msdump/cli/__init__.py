@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from pytest_msdump.core.errors import ConfigError, MsdumpError, missing_package, nearest
 from pytest_msdump.core.escape import terminal_lines
 from pytest_msdump.core.metrics.kernel import kernel_line
-from pytest_msdump.core.ports import rows
+from pytest_msdump.core.ports import load, rows
 
 __all__ = ["COMMANDS", "EXIT_CODES", "exit_code", "main"]
 
@@ -40,6 +40,9 @@ _NUMPY_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_DEFAULT_N
 
 
 COMMANDS = rows("COMMANDS")
+_NAME = "msdump"
+# Loaded for --json alone.
+_DOCUMENTS = "pytest_msdump.cli.documents"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -68,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             gc.set_threshold(_BETWEEN_COLLECTIONS)
             if not any(name in os.environ for name in _NUMPY_THREADS):
                 os.environ[_NUMPY_THREADS[0]] = "1"
-        return exit_code("msdump", _run, sys.argv[1:] if argv is None else argv)
+        return exit_code(_NAME, _run, sys.argv[1:] if argv is None else argv)
     finally:
         if argv is None:
             # The process ends: to search all objects for circles once more takes a tenth of a short run.
@@ -83,25 +86,30 @@ def _run(words: Sequence[str]) -> int:
     if not words[0].startswith("-") and words[0] not in COMMANDS:
         raise ConfigError(f"unknown command {words[0]!r}; {nearest(words[0], COMMANDS)}")
     parsed = parser.parse_args(words)
-    return int(parsed.run(parsed))
+    return int(load(f"{_DOCUMENTS}:run_command")(parsed) if parsed.json else parsed.run(parsed))
 
 
 def exit_code(program: str, run: Callable[[Sequence[str]], int], words: Sequence[str]) -> int:
-    """Run a command line and return its exit code; an error is one line on standard error."""
+    """Run a command line and return its exit code; an error is one line on standard error, a document with --json."""
+
+    def stopped(code: int, slug: str, text: str) -> int:
+        print(terminal_lines(f"{program}: {text}"), file=sys.stderr)
+        if program == _NAME and "--json" in words[: words.index("--") if "--" in words else None]:
+            load(f"{_DOCUMENTS}:print_error")(words, code, slug, text)
+        return code
+
     try:
         code = run(words)
         sys.stdout.flush()
         return code
     except MsdumpError as error:
-        print(terminal_lines(f"{program}: {error}"), file=sys.stderr)
-        return _USAGE if isinstance(error, ConfigError) else _FAILED
+        return stopped(_USAGE if isinstance(error, ConfigError) else _FAILED, error.slug, str(error))
     except ModuleNotFoundError as error:
         # Frameworks are imported where they are used, by this package as by a file of the user's.
         missing = missing_package(error, need=program)
         if missing is None:
             raise
-        print(terminal_lines(f"{program}: {missing}"), file=sys.stderr)
-        return _USAGE
+        return stopped(_USAGE, missing.slug, str(missing))
     except BrokenPipeError:
         # The reader of the output has closed it (`| head`); the interpreter must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -109,11 +117,9 @@ def exit_code(program: str, run: Callable[[Sequence[str]], int], words: Sequence
     except OSError as error:
         # A path that was typed and that no file can have, or a disk that fails where nothing better can be said.
         where = "" if error.filename is None else f"{os.fsdecode(error.filename)!r:.300}: "
-        print(f"{program}: {where}{error.strerror or error}", file=sys.stderr)
-        return _USAGE
+        return stopped(_USAGE, "system", f"{where}{error.strerror or error}")
     except KeyboardInterrupt:
-        print(f"{program}: interrupted", file=sys.stderr)
-        return _INTERRUPTED
+        return stopped(_INTERRUPTED, "interrupted", "interrupted")
 
 
 def _end_cleanly_when_terminated() -> None:
@@ -134,7 +140,7 @@ def _end_cleanly_when_terminated() -> None:
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser of these words: every command by name and help, and the one that is called with its options."""
     parser = _Parser(
-        prog="msdump",
+        prog=_NAME,
         description="Compare operator dumps of a model's port with its reference.",
         epilog="\n".join(
             [
@@ -162,6 +168,6 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=summary, **options)
         if name == called:
             module.add_arguments(command)
-            import_module("pytest_msdump.cli.output").add_language(command)
+            import_module("pytest_msdump.cli.output").add_common(command)
             command.set_defaults(run=module.run)
     return parser

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.cli.gate import print_saved
-from pytest_msdump.cli.output import phrases
+from pytest_msdump.cli.output import Outcome, phrases
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.profiles import PROFILES
 from pytest_msdump.core.limits.judge import judge
@@ -60,7 +60,18 @@ def run(parsed: argparse.Namespace) -> int:
         if any(value is not None for value in options.values()):
             report = _judged_again(report, options)
         codes.append(print_saved(name, report, say))
-    return max(codes)
+    if len(codes) == 1:
+        return codes[0]
+    return Outcome(
+        max(codes),
+        "verdicts",
+        lambda: {
+            "results": [
+                {"file": name, "exit_code": int(code), **code.document()}
+                for name, code in zip(parsed.files, codes, strict=True)
+            ]
+        },
+    )
 
 
 def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_msdump.cli.output import print_lines, table_file, terminal_width, write_table
+from pytest_msdump.cli.output import Outcome, print_lines, table_file, terminal_width, write_table
 from pytest_msdump.core import gate as core
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.model.report import Report
-from pytest_msdump.core.ports import offered
+from pytest_msdump.core.ports import load, offered
 from pytest_msdump.core.report.base import printed_lines
 from pytest_msdump.core.report.build import MOST_EXPLAINED
 from pytest_msdump.core.report.progress import Progress
@@ -23,6 +23,7 @@ from pytest_msdump.core.text.message import LANGUAGES
 
 if TYPE_CHECKING:
     from pytest_msdump.capabilities.replay.reference_model import Reference
+_VERDICT = "pytest_msdump.cli.documents:verdict_document"
 # These make rich take for a terminal what is none.
 _FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")
 # First word of a line → how it is shown on a terminal.
@@ -70,7 +71,11 @@ def gate(
     for line in printed_lines(options["report"], [report]):
         # CI services read them as they are: nothing may wrap or colour them.
         print(line)
-    return result.code
+    return _outcome(report, result.files)
+
+
+def _outcome(report: Report, files: Sequence[Path] = ()) -> Outcome:
+    return Outcome(core.exit_code(report), "verdict", partial(load(_VERDICT), report, files))
 
 
 def _write_failing(planned: Plan, report: Report, say: Phrases) -> None:
@@ -91,11 +96,11 @@ def nine_columns_writer(text: str, *, as_csv: bool) -> Callable[[Report], list[P
     return lambda report: [write_table(table, *offered("table").nine_columns(report))]
 
 
-def print_saved(name: str, report: Report, say: Phrases) -> int:
+def print_saved(name: str, report: Report, say: Phrases) -> Outcome:
     """Print a report that is judged again; return its exit code."""
     _print([f"msdump: {name}", *core.header_of_report(report, say)])
     _print(core.report_texts(report, width=terminal_width(), say=say))
-    return core.exit_code(report)
+    return _outcome(report)
 
 
 def _print(texts: Iterable[str]) -> None:

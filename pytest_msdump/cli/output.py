@@ -6,9 +6,9 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.escape import csv_line, terminal_text
@@ -20,20 +20,36 @@ from pytest_msdump.core.text import Phrases
 _MOST_COLUMNS = 100_000
 
 
+class Outcome(int):
+    """An exit code, and the document ``NAME`` of ``--json`` that says why; it is made only when it is printed."""
+
+    name: str
+    document: Callable[[], Mapping[str, Any]]
+
+    def __new__(cls, code: int, name: str, document: Callable[[], Mapping[str, Any]]) -> Outcome:
+        """Return the code with its document."""
+        made = super().__new__(cls, code)
+        made.name, made.document = name, document
+        return made
+
+
 def phrases(parsed: argparse.Namespace) -> Phrases:
     """Return the language that ``--lang``, or else the locale, asks for; the vendor's command lines are English."""
     return Phrases(language_of(getattr(parsed, "msdump_lang", "en"), os.environ, encoding=sys.stdout.encoding))
 
 
-def add_language(command: argparse.ArgumentParser) -> None:
-    """Declare ``--lang`` for a command, before its verb and after it."""
+def add_common(command: argparse.ArgumentParser) -> None:
+    """Declare ``--lang`` and ``--json`` for a command, before its verb and after it."""
     (option,) = (one for one in OUTPUT_OPTIONS if one.name == "lang")
+    as_json: dict[str, Any] = {"action": "store_true", "help": "print one JSON document and nothing else"}
     group = next((one for one in command._action_groups if one.title == "output"), command)
     group.add_argument(*option.cli_flags, **argparse_kwargs(option))
+    group.add_argument("--json", **as_json)
     verbs = (action.choices for action in command._actions if isinstance(action, argparse._SubParsersAction))
     for verb in (one for choices in verbs for one in choices.values()):
         # A default of the verb would undo what stands before it.
         verb.add_argument(*option.cli_flags, **argparse_kwargs(option) | {"default": argparse.SUPPRESS})
+        verb.add_argument("--json", **as_json | {"default": argparse.SUPPRESS})
 
 
 def print_lines(lines: Iterable[str], *, to_error: bool = False) -> None:

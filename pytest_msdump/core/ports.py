@@ -388,7 +388,11 @@ class Judged(Protocol):
 
 
 class Planned(Protocol):
-    """What stages see of a plan: the dumps as they were paired, and the pairing."""
+    """What stages see of a plan: its suite, the dumps as they were paired, and the pairing."""
+
+    @property
+    def suite(self) -> Any:
+        """What was asked for."""
 
     @property
     def left(self) -> Dump:
@@ -422,8 +426,9 @@ class Together(Protocol):
 class Reported(Protocol):
     """Stage ``reported``: adds roles and parts to a whole report.
 
-    Its condition is ``"network"`` (two dumps, not two files), or empty. What it says is printed by a class of the stage
-    ``summarised``, a `core.report.base.Summariser`; its condition is ``"notable"`` (something fails, or was localised).
+    Its condition is ``"network"`` (two dumps, not two files), the name of an option of a capability (it is given), or
+    empty. What it says is printed by a class of the stage ``summarised``, a `core.report.base.Summariser`; its
+    condition is ``"notable"`` (something fails or was localised, or the report has parts).
 
     Examples
     --------

@@ -30,6 +30,7 @@ ASKING = {
     "compat": ("-m pytest_msdump.compat.msaccucmp", "msaccucmp"),
     "config": ("config check a.json", "config"),
     "convert": ("convert a.npy --out b", "convert"),
+    "diff": ("diff a b", "diff"),
     "elements": ("compare a.npy a.npy --detail=2", "--detail"),
     "html": ("compare a.npy a.npy --report html", "html"),
     "inspect": ("inspect a.npy", "inspect"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 from importlib import import_module
@@ -62,6 +63,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "net.prototxt").write_text(NET, "utf-8")
     (tmp_path / "tensor_names.txt").write_text(LISTING, "utf-8")
     cli.main(["compare", "run", "reference"])
+    shutil.copytree("msdump-report", "accepted")
     drifting = ROOT / "example_suites" / "02_failing_on_purpose"
     shutil.copytree(drifting, tmp_path / drifting.name)
     shutil.copytree(drifting / "run", "evaluated")
@@ -99,3 +101,18 @@ def test_the_examples_of_a_command_run_as_they_stand(command: str, capsys: pytes
         cli.main([command, "--help"])
     shown = capsys.readouterr().out
     assert shown.endswith("\n".join(["examples:", *(f"  {line}" for line in examples)]) + "\n")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", cli.COMMANDS)
+@pytest.mark.e2e
+def test_the_examples_print_one_document_each(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for line in import_module(cli.COMMANDS[command][0]).EXAMPLES:
+        words = shlex.split(line)[1:]
+        if "--model" in words or "--suggest" in words:
+            continue  # as above; a suggested suite is TOML
+        end = words.index("--") if "--" in words else len(words)
+        capsys.readouterr()
+        assert cli.main([*words[:end], *([] if "--json" in words else ["--json"]), *words[end:]]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["command"], found["exit_code"]) == (command, 0)

@@ -18,11 +18,11 @@ from pytest_msdump.capabilities.inspect.file import (
     tensors_of,
 )
 from pytest_msdump.capabilities.inspect.survey import survey, verify
-from pytest_msdump.cli.output import add_quiet, argument_groups, phrases, print_lines, terminal_width
+from pytest_msdump.cli.output import Outcome, add_quiet, argument_groups, phrases, print_lines, terminal_width
 from pytest_msdump.core.compare.opening import as_path, index, listed
 from pytest_msdump.core.dumps.base import is_whole_dump
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.escape import printed_json, terminal_lines
+from pytest_msdump.core.escape import terminal_lines
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
@@ -73,7 +73,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--bins", type=int, default=10, metavar="N", help="bars of a file's histogram, 1 to 100 (default: 10)"
     )
     output.add_argument("--all", action="store_true", dest="everything", help="list everything, however long")
-    output.add_argument("--json", action="store_true", help="print JSON, with NaN and infinities as strings")
     add_quiet(output, "-q")
 
 
@@ -103,37 +102,34 @@ def _indexed(target: Path, parsed: argparse.Namespace, progress: Progress | None
 def _survey(target: Path, parsed: argparse.Namespace) -> int:
     progress = Progress("msdump inspect", quiet=parsed.quiet)
     found = survey(_indexed(target, parsed, progress), watch=progress)
-    _print(parsed, survey_entry, inspect_text.survey_lines, found)
-    return int(bool(found.unreadable) or not found.dump.refs)
+    return _told(
+        parsed, int(bool(found.unreadable) or not found.dump.refs), survey_entry, inspect_text.survey_lines, found
+    )
 
 
 def _file(target: Path, parsed: argparse.Namespace) -> int:
     root = Path(parsed.root) if parsed.root else None
     with Progress("msdump inspect", quiet=parsed.quiet).step("reading"):
         found = inspect_file(target, bins=parsed.bins, graph_files=[Path(name) for name in parsed.graph], root=root)
-    _print(parsed, file_entry, inspect_text.file_lines, found)
-    return int(not found.is_readable)
+    return _told(parsed, int(not found.is_readable), file_entry, inspect_text.file_lines, found)
 
 
 def _line(target: Path, parsed: argparse.Namespace) -> int:
     dump = _indexed(target if target.is_dir() else target.parent, parsed)
     found = operators_of_line(dump, parsed.line)
-    _print(parsed, line_entry, inspect_text.line_lines, dump, parsed.line, found)
-    return 0
+    return _told(parsed, 0, line_entry, inspect_text.line_lines, dump, parsed.line, found)
 
 
 def _check(target: Path, parsed: argparse.Namespace) -> int:
     progress = Progress("msdump inspect", quiet=parsed.quiet)
     checked = check_dump(_indexed(target, parsed, progress), parse_settings(parsed.check_set), watch=progress)
-    _print(parsed, check_entry, check_lines, checked)
-    return int(not checked.is_clean)
+    return _told(parsed, int(not checked.is_clean), check_entry, check_lines, checked)
 
 
 def _verify(target: Path, parsed: argparse.Namespace) -> int:
     progress = Progress("msdump inspect", quiet=parsed.quiet)
     found = verify(_indexed(target, parsed, progress), watch=progress)
-    _print(parsed, verify_entry, verify_lines, found)
-    return int(not found.is_clean)
+    return _told(parsed, int(not found.is_clean), verify_entry, verify_lines, found)
 
 
 def _save(target: Path, parsed: argparse.Namespace) -> int:
@@ -145,16 +141,16 @@ def _save(target: Path, parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _print(
+def _told(
     parsed: argparse.Namespace,
+    code: int,
     entry: Callable[..., dict[str, Any]],
     lines: Callable[..., Iterable[str]],
     *found: object,
-) -> None:
-    """Print what was found as JSON or as text, whichever was asked for; only that one is made."""
-    if parsed.json:
-        print(printed_json(entry(*found)))
-        return
+) -> Outcome:
+    """Print what was found, unless a document is asked for; return the exit code with it."""
     width = terminal_width(100, least=60)
-    for line in lines(*found, width=width, everything=parsed.everything, say=phrases(parsed)):
+    shown = () if parsed.json else lines(*found, width=width, everything=parsed.everything, say=phrases(parsed))
+    for line in shown:
         print(terminal_lines(line))
+    return Outcome(code, f"inspect_{entry.__name__.removesuffix('_entry')}", lambda: entry(*found))

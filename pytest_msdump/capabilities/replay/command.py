@@ -13,11 +13,10 @@ from pytest_msdump.capabilities.kernels.report_text import replay_entry, replay_
 from pytest_msdump.capabilities.replay.reference_model import load_reference, record_reference
 from pytest_msdump.cli.compare import suite_file
 from pytest_msdump.cli.gate import gate
-from pytest_msdump.cli.output import add_quiet, phrases, print_lines, terminal_width
+from pytest_msdump.cli.output import Outcome, add_quiet, phrases, print_lines, terminal_width
 from pytest_msdump.core.compare.opening import as_path, index
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.escape import printed_json
 from pytest_msdump.core.model.describe import wrapped
 from pytest_msdump.core.report.coverage import percent
 from pytest_msdump.core.report.progress import Progress
@@ -51,7 +50,7 @@ EXAMPLES = (
 # The folder of the recorded reference in that of the reports.
 _REFERENCE = "reference"
 # What only one of the two ways takes; both take --all, --allow-incomplete and --quiet.
-_KERNEL_OPTIONS = {"graph": "--graph", "json": "--json"}
+_KERNEL_OPTIONS = {"graph": "--graph"}
 _OPTIONS = (
     *("config", "fusion", "select", "deselect", "pair_by", "align", "profile", "threshold", "min_coverage"),
     *("limits", "spread", "jobs", "report", "report_dir"),
@@ -74,7 +73,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kernels.add_argument(
         "--graph", action="append", default=[], metavar="FILE", help="a graph outside of the dump; repeatable"
     )
-    kernels.add_argument("--json", action="store_true", help="print JSON, with NaN and infinities as strings")
     model = parser.add_argument_group("with a model")
     model.add_argument(
         "--model",
@@ -136,13 +134,15 @@ def _kernels(parsed: argparse.Namespace) -> int:
     typed = parsed.msdump_min_replayed
     least = _LEAST.value if typed is None else parse_coverage(typed, flag=True, where="--min-replayed")
     is_enough = 0 < found.calls >= least * found.replayable
-    if parsed.json:
-        print(printed_json({**replay_entry(found), "replayable": found.replayable, "least": least}))
-    else:
+    if not parsed.json:
         unfolded = parsed.msdump_show == _EVERYTHING.value
         language, width = phrases(parsed), terminal_width(80, least=60)
         print_lines(replay_lines(found, unfolded=unfolded, width=width, say=language))
         if found.replayed and not is_enough:
             text = language("replayed_below", k=found.calls, total=found.replayable, wanted=percent(least))
             print_lines(wrapped(text, width, indent=0))
-    return int(bool(found.accused or found.damaged) or not found.replayed or not is_enough)
+    return Outcome(
+        bool(found.accused or found.damaged) or not found.replayed or not is_enough,
+        "replay",
+        lambda: {**replay_entry(found), "replayable": found.replayable, "least": least},
+    )

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.capabilities.suggest.suggested_suite import suggest
 from pytest_msdump.cli.compare import add_suite_arguments, suite_of
-from pytest_msdump.cli.output import add_quiet, phrases, terminal_width
+from pytest_msdump.cli.output import Outcome, add_quiet, phrases, terminal_width
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.escape import printed_json, terminal_text
+from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.matching.coordinates import Place, place_of
 from pytest_msdump.core.model.record import relative_file
 from pytest_msdump.core.model.tensor import COORDINATES, STRUCTURE, Pair, TensorRef, Transform
@@ -53,7 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the two sides and the options that pairing depends on."""
     groups = add_suite_arguments(parser, _OPTIONS)
     output = groups["output"]
-    output.add_argument("--json", action="store_true", help="print JSON")
     output.add_argument(
         "--suggest",
         action="store_true",
@@ -88,12 +87,10 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.out is not None or parsed.form is not None or parsed.model is not None:
         raise ConfigError("-o, --as and --model say where and how --suggest writes; give --suggest as well")
     report = build_report(planned, {})
-    if parsed.json:
-        sys.stdout.write(f"{printed_json(match_entry(planned, report))}\n")
-    else:
+    if not parsed.json:
         lines = match_lines(planned.pairing.pairs, report, width=terminal_width(100, least=40), say=phrases(parsed))
         sys.stdout.writelines(f"{line}\n" for line in lines)
-    return int(bool(coverage_problems(report)))
+    return Outcome(bool(coverage_problems(report)), "match", lambda: match_entry(planned, report))
 
 
 def match_entry(planned: Plan, report: Report) -> dict[str, Any]:

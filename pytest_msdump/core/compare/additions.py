@@ -119,7 +119,11 @@ _DECIDING = ("unmatched", "missing", "coverage", "ended")
 def with_added_report(report: Report, plan: ports.Planned) -> Report:
     """Return the report with what the stage ``reported`` adds; ClearedVerdictError where one clears."""
     # Two files are no network.
-    conditions = () if plan.left.root.is_file() else ("network",)
+    conditions = set() if plan.left.root.is_file() else {"network"}
+    # Options of capabilities are conditions of their own stages.
+    for option in ports.rows("OPTIONS"):
+        if plan.suite.options.get(option):
+            conditions.add(option)
     for step in [step for step in ports.steps("reported") if step.is_met(conditions)]:
         name, new = f"capability {step.capability}", step.function(report, plan)
         changed = [part for part in _DECIDING if getattr(report, part) != getattr(new, part)]

@@ -115,7 +115,7 @@ def summary_lines(
     if first is not None and _may_be_rounding(first):
         lines += hanging(say("calibrate_hint"), width)
     about: Mapping[str, Any] = {"width": width, "unfolded": unfolded, "say": say}
-    told = summarisers(is_notable=first is not None or bool(report.localised_by))
+    told = summarisers(is_notable=first is not None or bool(report.localised_by or report.parts))
     roles = [line for teller in told for line in teller.summary_lines(report, **about)]
     place: list[str] = []
     if first is not None:

@@ -75,7 +75,7 @@ _HELP: Mapping[str, str] = {
 
 
 class Option(NamedTuple):
-    """One option and the four ways to write it."""
+    """One option and the four ways to write it; `read` names what makes its value of the path that was written."""
 
     name: str
     flags: tuple[str, ...]
@@ -89,6 +89,7 @@ class Option(NamedTuple):
     toml: str | None = None
     cli_flags: tuple[str, ...] = ()
     group: str = "output"
+    read: str | None = None
 
     @property
     def dest(self) -> str:

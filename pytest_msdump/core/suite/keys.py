@@ -21,7 +21,7 @@ from pytest_msdump.core.matching.coordinates import Align, parse_align
 from pytest_msdump.core.matching.pairer import ways_named
 from pytest_msdump.core.matching.selection import Joined, MapEntry
 from pytest_msdump.core.model.tensor import Coordinates
-from pytest_msdump.core.ports import offered, rows
+from pytest_msdump.core.ports import load, offered, rows
 from pytest_msdump.core.settings.options import (
     OPTIONS,
     finite,
@@ -137,7 +137,11 @@ def _shared_keys(base: Path) -> dict[str, Form]:
         "switch": FLAG,
     }
     readers = {
-        option.name: choice_of(*option.choices) if option.choices else by_kind[option.kind]
+        option.name: Form(partial(_made, option.read, base))
+        if option.read
+        else choice_of(*option.choices)
+        if option.choices
+        else by_kind[option.kind]
         for option in OPTIONS
         if option.toml
     }
@@ -154,6 +158,10 @@ def _shared_keys(base: Path) -> dict[str, Form]:
             lambda value, where: parse_jobs(value if isinstance(value, str) else WHOLE.read(value, where), where=where)
         ),
     }
+
+
+def _made(by: str, base: Path, value: object, where: str) -> Any:
+    return load(by)(PlacedPath(_own_path(value, where), base, where))
 
 
 def _file_keys(name: FileName, base: Path) -> dict[str, Form]:
