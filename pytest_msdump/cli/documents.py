@@ -109,7 +109,7 @@ def verdict_document(report: Report, files: Sequence[Path] = ()) -> dict[str, An
 
 
 def _failure(record: Record) -> dict[str, Any]:
-    source = record.left.source
+    source, region = record.left.source, record.role_why and record.role_why.region
     worst = next((one for one in record.verdict.findings if one.metric is not None and one.value is not None), None)
     number = worst and {"metric": worst.metric, "value": encode(worst.value), "limit": encode(worst.limit)}
     return {
@@ -117,10 +117,11 @@ def _failure(record: Record) -> dict[str, Any]:
         "tensor": record.left.address,
         "partner": record.right.address,
         "at": {name: value for name in COORDINATES if (value := getattr(record.left.at, name)) is not None},
-        "module": module_of(record.how, record.by) or None,
+        "module": (region.module if region else module_of(record.how, record.by)) or None,
         "op_type": record.left.op_type,
         "file": source and source.file,
         "line": source and source.line,
+        "lines": (region.lines if region else "") or None,
         "verdict": record.verdict.outcome,
         "role": record.role,
         "number": number,
