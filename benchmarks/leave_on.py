@@ -3,6 +3,7 @@
 python benchmarks/leave_on.py                          every network, 1 and 2 threads: an hour
 python benchmarks/leave_on.py resnet18 --threads 1     one network
 python benchmarks/leave_on.py --peers PYTHON           beside mindstudio-probe, which this Python has
+python benchmarks/leave_on.py --kinds sketch full      some kinds; with --cpu, limits on time of processors
 python benchmarks/leave_on.py small --rounds 1         whether it works; its figures say nothing
 
 Each round times so many plain steps, and then as many in one recording, its end included; the ratio is the median of
@@ -12,7 +13,6 @@ the rounds' ratios, so what else the machine does weighs on both alike. Digests 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import statistics
@@ -64,6 +64,8 @@ def main() -> int:
     )
     parser.add_argument("networks", nargs="*", metavar="NETWORK", help=f"of {', '.join(NETWORKS)}")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="of the framework (default: 1 2)")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, metavar="KIND", help=f"of {', '.join(KINDS)}, no peaks")
+    parser.add_argument("--cpu", action="store_true", help="hold the time on processors to the limits")
     parser.add_argument("--rounds", type=int, default=5, help="of each kind (default: 5)")
     parser.add_argument("--steps", type=int, default=3, help="in each recording (default: 3)")
     parser.add_argument("--peers", metavar="PYTHON", help="one that has mindstudio-probe and the networks' packages")
@@ -79,8 +81,8 @@ def main() -> int:
     over, everything = [], []
     print(table(_TITLES, []), flush=True)
     with tempfile.TemporaryDirectory(prefix="msdump_leave_on_", dir=arguments.dir) as name:
-        for job in _jobs(networks, arguments.threads, arguments.peers):
-            for row in _rows(job, arguments.rounds, arguments.steps, Path(name)):
+        for job in _jobs(networks, arguments.threads, arguments.peers, arguments.kinds):
+            for row in _rows(job, arguments, Path(name)):
                 over += row["over"]
                 everything.append(row)
                 print("| " + " | ".join(row["cells"]) + " |", flush=True)
@@ -91,24 +93,28 @@ def main() -> int:
     return int(arguments.strict and bool(over))
 
 
-def _jobs(networks: Sequence[str], threads: Sequence[int], peers: str | None) -> Iterator[Job]:
+def _jobs(
+    networks: Sequence[str], threads: Sequence[int], peers: str | None, only: Sequence[str] | None
+) -> Iterator[Job]:
     for network in networks:
-        kinds = [kind for kind in KINDS if NETWORKS[network].trains or "+" not in kind]
+        kinds = [kind for kind in only or KINDS if NETWORKS[network].trains or "+" not in kind]
         for count in threads:
             yield Job(network, count, kinds, sys.executable)
             if network != "mindspore":
                 sketches = [kind for kind in kinds if kind.startswith("sketch")]
-                yield Job(network, count, sketches, sys.executable, "numpy")
+                if only is None:
+                    yield Job(network, count, sketches, sys.executable, "numpy")
                 # It has one configuration a process.
                 yield from (Job(network, count, [kind], peers) for kind in PEER_KINDS if peers)
 
 
-def _rows(job: Job, rounds: int, steps: int, folder: Path) -> Iterator[dict[str, Any]]:
+def _rows(job: Job, arguments: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
     """Yield what was measured of each kind, with the cells of its row and the limits that it broke."""
-    said = _started(job, rounds, steps, folder, job.kinds).said
+    steps = arguments.steps
+    said = _started(job, arguments.rounds, steps, folder, job.kinds).said
     measured = json.loads(said.splitlines()[-1])
     peaks = {}
-    if job.kernel == "compiled":
+    if job.kernel == "compiled" and arguments.kinds is None:
         # numpy holds no more than blocks beside it.
         peaks = {kind: _started(job, 0, steps, folder, [kind]).peak_mib for kind in (PLAIN, *measured)}
     for kind, found in measured.items():
@@ -120,7 +126,8 @@ def _rows(job: Job, rounds: int, steps: int, folder: Path) -> Iterator[dict[str,
         most = _limit(job, kind)
         name = kind if job.kernel == "compiled" else f"{kind}, {job.kernel}"
         where = f"{job.network}, {job.threads} threads, {name}"
-        over = [f"{where}: {ratio:.2f} × is over {most}"] if most and ratio > most else []
+        held = cpu if arguments.cpu else ratio
+        over = [f"{where}: {held:.2f} × is over {most}"] if most and held > most else []
         if kind in KINDS and peak is not None and peak > MOST_MIB:
             over.append(f"{where}: {peak:.0f} MiB is over {MOST_MIB}")
         if kind == "sketch" and (kb > MOST_KB_A_TENSOR or mb > MOST_MB):
@@ -137,7 +144,8 @@ def _rows(job: Job, rounds: int, steps: int, folder: Path) -> Iterator[dict[str,
 
 def _limit(job: Job, kind: str) -> float | None:
     """Return what a step may take of a plain one; nothing is asked of peers, and of a network without work to do."""
-    if job.network == "small":
+    if job.network in ("small", "decoder"):
+        # Of a decoder recording.py has the limits.
         return None
     if job.network == "mindspore":
         return MINDSPORE_LIMIT if kind == "sketch" else None
@@ -155,10 +163,9 @@ def _started(job: Job, rounds: int, steps: int, folder: Path, kinds: Sequence[st
 
 def _setting(rounds: int, steps: int) -> str:
     """One sentence on where this was measured."""
-    digest = "xxh3_128" if importlib.util.find_spec("xxhash") else "blake2b"
     return (
         f"{time.strftime('%B %Y')}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before, medians of {rounds} "
-        f"rounds of {steps} steps, digests of sketches by {digest}\n"
+        f"rounds of {steps} steps\n"
     )
 
 

@@ -140,6 +140,21 @@ def _bert() -> Network:
     return Network(model, step)
 
 
+def _decoder() -> Network:
+    import torch
+
+    model = decoder(10, 768)
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    words = torch.randint(0, 16000, (1, 64))
+
+    def step() -> None:
+        model.zero_grad()
+        model(words).logsumexp(-1).mean().backward()
+        optimizer.step()
+
+    return Network(model, step)
+
+
 def _mindspore() -> Network:
     import mindspore
     import numpy as np
@@ -157,6 +172,7 @@ NETWORKS = {
     "resnet18": Known("ResNet-18, batch 4, 224 px, forward and backward", _resnet18),
     "vit": Known("ViT-B/16, batch 4, 224 px, forward and backward", _vit),
     "bert": Known("BERT-base, batch 4, 128 words, forward", _bert, trains=False),
+    "decoder": Known("a decoder of 109 M weights, 64 words, SGD step", _decoder),
     # A step of MindSpore's convolutions takes a minute on a CPU with the images of the others.
     "mindspore": Known("mindcv's ResNet-18 as PyNative cells, batch 2, 64 px, forward", _mindspore, trains=False),
     "small": Known("two convolutions, to try this benchmark", _small),

@@ -28,7 +28,7 @@ SOME, _MOST_KNOWN = 64, 1024
 
 # A tensor of fewer elements for each bucket is kept as it is.
 _WORTH = 4
-BLOCK_ELEMENTS = 2**17
+BLOCK_ELEMENTS = 2**20
 
 
 class Sketched(NamedTuple):

@@ -366,12 +366,14 @@ CLONES static void add_shifted(Shifted *all, const RawDouble *x, int64_t count, 
     Shifted s = *all;
     for (int64_t i = 0, group = 0; i < groups; i += GROUP, group++) {
         fetch(ahead, group);
-        EACH_LANE {
-            double a0 = x[i + j] - shift, a1 = x[i + LANES + j] - shift;
-            double a2 = x[i + 2 * LANES + j] - shift, a3 = x[i + 3 * LANES + j] - shift;
-            s.sum.v[j] += (a0 + a1) + (a2 + a3);
-            s.squares.v[j] += (a0 * a0 + a1 * a1) + (a2 * a2 + a3 * a3);
-        }
+        /* One kind of sum after the other: compilers leave lanes that are of both in single numbers. */
+        double a[GROUP];
+        for (int j = 0; j < GROUP; j++)
+            a[j] = x[i + j] - shift;
+        EACH_LANE s.sum.v[j] += (a[j] + a[LANES + j]) + (a[2 * LANES + j] + a[3 * LANES + j]);
+        for (int j = 0; j < GROUP; j++)
+            a[j] *= a[j];
+        EACH_LANE s.squares.v[j] += (a[j] + a[LANES + j]) + (a[2 * LANES + j] + a[3 * LANES + j]);
     }
     for (int64_t i = groups; i < whole; i += LANES)
         EACH_LANE {
