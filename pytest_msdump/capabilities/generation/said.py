@@ -22,7 +22,7 @@ from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.model.tensor import COORDINATES, Pair
 from pytest_msdump.core.ports import Planned
 from pytest_msdump.core.report.base import Curve, Section
-from pytest_msdump.core.text import Message, encode, number
+from pytest_msdump.core.text import Message, encode, in_clauses, number
 from pytest_msdump.core.text.message import NONFINITE
 
 _MEAN, _LARGEST = "softmax_kl", "max_softmax_kl"
@@ -191,14 +191,15 @@ def section(report: Report) -> list[Section]:
 
 
 def _section(one: Said) -> Section:
-    caption = Message("kl_of_tokens", {"n": one.step, "limit": one.limit}) if one.limit is not None else None
+    what = Message("kl_by_token") if one.step == 1 else Message("kl_of_each", {"n": one.step})
+    limit = None if one.limit is None else Message("dashed_limit", {"limit": one.limit})
     return Section(
         Message("said_by", {"name": one.name}),
         tuple(tuple(_cells(one, row)) for row in one.rows),
         heads=tuple(Message(f"head_{name}") for name in ("token", "right", "left", "kl", "logs", "margin", "what")),
         curve=Curve(
             tuple(_double(value) or 0.0 for value in one.kl),
-            caption or Message("kl_of_tokens_alone", {"n": one.step}),
+            in_clauses(what, limit),
             step=one.step,
             part=one.shape[-1] // one.step if len(one.shape) > 1 and one.shape[-1] % one.step == 0 else 0,
             limit=one.limit,

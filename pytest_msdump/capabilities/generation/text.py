@@ -18,8 +18,9 @@ of_place | {place:place} | {place:place}
 of_places | {parts} | {parts}
 first_wrong | first wrong token: {token}: id {left} left, {right} right, KL {kl:number} nats | 首个错误的 token：{token}：左侧 id {left}，右侧 {right}，KL 为 {kl:number} nat
 said_by | Token by token: {name} | 逐 token：{name}
-kl_of_tokens | KL of the softmax in nats, by token; the dashed line is the limit {limit:number} | KL of the softmax in nats, the largest of each {n} tokens; the dashed line is the limit {limit:number} | 各 token 的 softmax KL（nat，每 {n} 个取最大）；虚线为阈值 {limit:number}
-kl_of_tokens_alone | KL of the softmax in nats, by token | KL of the softmax in nats, the largest of each {n} tokens | 各 token 的 softmax KL（nat，每 {n} 个取最大）
+kl_by_token | KL of the softmax in nats, by token | 各 token 的 softmax KL（nat）
+kl_of_each | KL of the softmax in nats, the largest of each {n} tokens | softmax KL（nat），每 {n} 个 token 取最大
+dashed_limit | dashed: the limit {limit:number} | 虚线：阈值 {limit:number}
 head_token | token | token 位置
 head_right | right's id | 右侧 id
 head_left | left's id | 左侧 id
