@@ -46,7 +46,8 @@ class TokenDistances(NamedTuple):
 
     `kl` is in nats; `left` and `right` are the ids of the largest values, `overlap` the share of the five best ids that
     both sides have. `tokens` are the reference's, `left_log` and `right_log` their log-probabilities on both sides.
-    `margin` is how far the reference's values of `left` and `right` are apart, `error` the larger error of these two.
+    `margin` is how far the reference's values of `left` and `right` are apart, `error` the larger error of these two,
+    and `rms` that of all values of the row.
     """
 
     kl: Doubles
@@ -58,6 +59,7 @@ class TokenDistances(NamedTuple):
     right_log: Doubles
     margin: Doubles
     error: Doubles
+    rms: Doubles
 
 
 @dataclass(slots=True)
@@ -150,11 +152,14 @@ def token_distances(left: TensorView, right: TensorView, tokens: Indices | None 
         best = one.argmax(-1), other.argmax(-1)
         said = best[1] if tokens is None else tokens[start : start + len(one)]
         rows = np.arange(len(one))
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             errors = [np.abs(one[rows, ids] - other[rows, ids]) for ids in best]
             margin = np.abs(other[rows, best[1]] - other[rows, best[0]])
+            squares = (one - other) ** 2
+        squares[~np.isfinite(squares)] = 0.0
+        spread = np.sqrt(squares.mean(-1))
         logs = q[rows, said], p[rows, said]
-        parts.append((_kl(q, p), *best, _overlap(one, other), said, *logs, margin, np.maximum(*errors)))
+        parts.append((_kl(q, p), *best, _overlap(one, other), said, *logs, margin, np.maximum(*errors), spread))
         start += len(one)
     return TokenDistances(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 

@@ -121,27 +121,33 @@ def _said_by(record: Record, found: TokenDistances | None, shape: tuple[int, ...
     coordinates = ", ".join(f"{name} {getattr(at, name)}" for name in COORDINATES if getattr(at, name))
     limits = [check.limit for check in record.checks if check.metric == _LARGEST and check.limit is not None]
     name = f"{record.left.address} ({coordinates})" if coordinates else record.left.address
-    return said(
-        found, name=name, shape=shape, limit=next(iter(limits), None), rms=rms if isinstance(rms, float) else None
-    )
+    if record.fails:
+        # What it is off by before a mistake is rounding.
+        noise = np.concatenate([[found.rms.min()], np.maximum.accumulate(found.rms)[:-1]])
+    else:
+        noise = np.full(len(found.rms), rms if isinstance(rms, float) else inf)
+    found = found._replace(error=np.minimum(found.error, MOST_RMS_ERRORS * noise))
+    return said(found, name=name, shape=shape, limit=next(iter(limits), None), fails=record.fails)
 
 
-def said(found: TokenDistances, *, name: str, shape: tuple[int, ...], limit: float | None, rms: float | None) -> Said:
+def said(found: TokenDistances, *, name: str, shape: tuple[int, ...], limit: float | None, fails: bool) -> Said:
     """Return what the report keeps of the distances of all tokens."""
     count = len(found.kl)
     shape = shape if prod(shape) == count else (count,)
-    error = found.error if rms is None else np.minimum(found.error, MOST_RMS_ERRORS * rms)
     differing = np.flatnonzero(found.left != found.right)
-    far = [one for one in differing.tolist() if not is_near_tie(float(found.margin[one]), float(error[one]))]
+    far = [one for one in differing.tolist() if not is_near_tie(float(found.margin[one]), float(found.error[one]))]
     beyond = np.flatnonzero(found.kl > (inf if limit is None else limit)).tolist()
     wrong = min([*far[:1], *beyond[:1]], default=None)
+    if wrong is None and fails:
+        # Of values that fail none is a tie.
+        wrong = next((one for one in differing.tolist() if found.margin[one] > 0), None)
     # The first wrong one and its neighbours, those that differ, those with the largest KL.
     wanted = [] if wrong is None else [wrong, *range(max(0, wrong - 2), min(count, wrong + 3))]
     wanted += [*differing[: _MOST_ROWS // 2].tolist(), *np.argsort(-found.kl, kind="stable").tolist()]
     tokens = sorted(list(dict.fromkeys(wanted))[:_MOST_ROWS])
     step = -(-count // _MOST_PLACES)
     largest = np.maximum.reduceat(found.kl, np.arange(0, count, step)).tolist()
-    rows = tuple(_row(found._replace(error=error), token) for token in tokens)
+    rows = tuple(_row(found, token) for token in tokens)
     return Said(name, shape, tuple(map(_kept, largest)), step, rows, wrong, limit)
 
 
@@ -222,5 +228,6 @@ def _cells(one: Said, row: Sequence[Any]) -> Iterator[Message | str]:
     yield number(kl, 3)
     yield f"{number(left_log, 4)} / {number(right_log, 4)}"
     yield f"{number(margin, 3)} / {number(error, 3)}" if left != right else ""
-    code = "same_id" if left == right else "near_tie" if is_near_tie(margin, error) else "another_id"
+    is_tie = is_near_tie(margin, error) and (one.wrong is None or token < one.wrong)
+    code = "same_id" if left == right else "near_tie" if is_tie else "another_id"
     yield Message("first_wrong_id" if left != right else "first_wrong_kl") if token == one.wrong else Message(code)

@@ -20,7 +20,7 @@ TABLES = 167
 
 
 def table(rng: np.random.Generator, *, mask: str, dtype: str, rows: int, width: int) -> tuple[Any, Any]:
-    right = rng.standard_normal((rows, width)) * 10.0 ** rng.integers(-2, 4)
+    right = rng.standard_normal((rows, width)) * 10.0 ** rng.integers(-2, 5)
     left = right + rng.standard_normal((rows, width)) * 10.0 ** rng.integers(-8, 2)
     if dtype == "bfloat16":
         # What bfloat16 holds exactly.

@@ -102,6 +102,28 @@ def test_a_wrong_token_with_the_same_id_is_found_by_its_kl(folder: Path) -> None
     assert "first wrong token: KL above its limit" in (folder / "msdump-report/index.html").read_text()
 
 
+@pytest.mark.usefixtures("folder")
+def test_without_a_limit_on_kl_the_first_wrong_token_is_another_id_by_more_than_a_tie() -> None:
+    Path("s.toml").write_text(RULES.replace('profile = "generation"\n', ""))
+    assert gate(*sides((1, 2), tie=(0, 2)))["parts"]["generation"]["tensors"][0]["wrong"] == TOKENS + 2
+    assert gate(*sides(None, tie=(0, 2)))["parts"]["generation"]["tensors"][0]["wrong"] is None
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_short_list_of_failures_has_no_distance_of_ids(capsys: pytest.CaptureFixture[str]) -> None:
+    left, right = sides(None)
+    ids = right.argmax(-1)
+    for side, factor in (("left", 2.0), ("right", 1.0)):
+        Path(side).mkdir()
+        np.save(f"{side}/hidden.0.1600000000000000.npy", factor * np.ones(8, np.float32))
+    others = ids.copy()
+    others[1, 3] += 17
+    Path("s.toml").write_text(RULES.partition('[[msdump.rule]]\nmatch = "tokens"')[0])
+    gate(left, right, tokens=(others, ids))
+    line = capsys.readouterr().out.partition("also failing")[2].partition("\n  tokens: ")[2].partition("\n")[0]
+    assert line.startswith("1 of 24 integers differ")
+
+
 def test_a_run_within_its_limits_has_a_chart_and_a_table_and_no_wrong_token(folder: Path) -> None:
     part = gate(*sides(None, tie=(1, 3)))["parts"]["generation"]["tensors"][0]
     assert part["wrong"] is None
