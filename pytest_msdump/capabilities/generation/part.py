@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple
@@ -70,12 +70,19 @@ def runs_without(rows: Iterable[int], count: int) -> tuple[tuple[int, int], ...]
 _AXES = {1: ("token",), 2: ("sequence", "token")}
 
 
-def token_at(place: tuple[int, ...], *, names: tuple[str, ...] | None = None) -> Message:
+def token_at(place: tuple[int, ...], *, names: tuple[str, ...] | None = None, lengths: Sequence[int] = ()) -> Message:
     """Return sequence and token of an index; of other axes than these, the index.
 
-    >>> token_at((1, 3)).parameters["parts"][1].entry
-    {'code': 'of_token', 'parameters': {'n': 3}}
+    Sequences of these `lengths` that are joined are told apart.
+
+    >>> [one.entry["parameters"] for one in token_at((4,), lengths=(3, 2)).parameters["parts"]]
+    [{'n': 1}, {'n': 1}]
     """
+    if len(place) == 1 and place[0] < sum(lengths):
+        sequence, number = 0, place[0]
+        while number >= lengths[sequence]:
+            sequence, number = sequence + 1, number - lengths[sequence]
+        place = (sequence, number)
     names = _AXES.get(len(place)) if names is None else names
     if names is None or len(names) != len(place):
         return Message("of_place", {"place": place})

@@ -13,6 +13,7 @@ import numpy as np
 from pytest_msdump.capabilities.generation.logits import OfTokens, TokenDistances, reference_tokens, token_distances
 from pytest_msdump.capabilities.generation.part import NAME, token_at
 from pytest_msdump.capabilities.generation.ties import MOST_RMS_ERRORS, is_near_tie
+from pytest_msdump.capabilities.tokens.where import lengths_in
 from pytest_msdump.core.compare.align import align
 from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.errors import MsdumpError
@@ -41,7 +42,8 @@ _DIGITS = 4
 class Said:
     """How far two tables of logits are apart, token by token.
 
-    `shape` is that of the tokens, `kl` the largest one of each `step` tokens in nats, `limit` that of the largest.
+    `shape` is that of the tokens; where sequences are joined, `lengths` are theirs. `kl` is the largest one of each
+    `step` tokens in nats, `limit` that of the largest.
     `rows` are tokens: number, left's, right's and the reference's own id, KL, log-probabilities of the latter, margin
     and error, as `TokenDistances` has them. `wrong` is the number of the first wrong token: its KL is beyond the limit,
     or another id is the largest by more than a near tie.
@@ -54,6 +56,7 @@ class Said:
     rows: Sequence[Sequence[Any]]
     wrong: int | None = None
     limit: float | None = None
+    lengths: Sequence[int] = ()
 
     def __post_init__(self) -> None:
         """Refuse what another program may have written; TypeError."""
@@ -74,7 +77,8 @@ class Said:
     def place(self, token: int) -> Message:
         """Return sequence and token of a number."""
         inside = bool(self.shape) and token < prod(self.shape)
-        return token_at(tuple(map(int, np.unravel_index(token, self.shape))) if inside else (token,))
+        place = tuple(map(int, np.unravel_index(token, self.shape))) if inside else (token,)
+        return token_at(place, lengths=self.lengths)
 
 
 @dataclass(frozen=True)
@@ -102,10 +106,10 @@ def _double(value: object) -> float | None:
     return float(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else None
 
 
-def with_first_wrong(_pair: Pair, record: Record, _again: object) -> Record:
+def with_first_wrong(pair: Pair, record: Record, _again: object) -> Record:
     """Return the record of failing logits with a note that names the first wrong token."""
     measured = None if record.comparison is None else record.comparison.measurements.get(_MEAN)
-    part = _said_by(record, measured.tokens, measured.shape) if isinstance(measured, OfTokens) else None
+    part = _said_by(record, pair, measured.tokens, measured.shape) if isinstance(measured, OfTokens) else None
     if part is None or part.wrong is None:
         return record
     _, left, right, _, kl, *_ = next(row for row in part.rows if row[0] == part.wrong)
@@ -114,7 +118,7 @@ def with_first_wrong(_pair: Pair, record: Record, _again: object) -> Record:
     return replace(record, verdict=replace(record.verdict, findings=(*record.verdict.findings, note)))
 
 
-def _said_by(record: Record, found: TokenDistances | None, shape: tuple[int, ...]) -> Said | None:
+def _said_by(record: Record, pair: Pair, found: TokenDistances | None, shape: tuple[int, ...]) -> Said | None:
     if found is None:
         return None
     at, rms = record.left.at, record.metrics.get("root_mean_square_error")
@@ -127,10 +131,20 @@ def _said_by(record: Record, found: TokenDistances | None, shape: tuple[int, ...
     else:
         noise = np.full(len(found.rms), rms if isinstance(rms, float) else inf)
     found = found._replace(error=np.minimum(found.error, MOST_RMS_ERRORS * noise))
-    return said(found, name=name, shape=shape, limit=next(iter(limits), None), fails=record.fails)
+    return said(
+        found, name=name, shape=shape, limit=next(iter(limits), None), fails=record.fails, lengths=lengths_in(pair)
+    )
 
 
-def said(found: TokenDistances, *, name: str, shape: tuple[int, ...], limit: float | None, fails: bool) -> Said:
+def said(
+    found: TokenDistances,
+    *,
+    name: str,
+    shape: tuple[int, ...],
+    limit: float | None,
+    fails: bool,
+    lengths: tuple[int, ...],
+) -> Said:
     """Return what the report keeps of the distances of all tokens."""
     count = len(found.kl)
     shape = shape if prod(shape) == count else (count,)
@@ -148,7 +162,7 @@ def said(found: TokenDistances, *, name: str, shape: tuple[int, ...], limit: flo
     step = -(-count // _MOST_PLACES)
     largest = np.maximum.reduceat(found.kl, np.arange(0, count, step)).tolist()
     rows = tuple(_row(found, token) for token in tokens)
-    return Said(name, shape, tuple(map(_kept, largest)), step, rows, wrong, limit)
+    return Said(name, shape, tuple(map(_kept, largest)), step, rows, wrong, limit, lengths)
 
 
 def _row(found: TokenDistances, token: int) -> tuple[Any, ...]:
@@ -169,12 +183,14 @@ def with_all_said(report: Report, plan: Planned) -> Report:
     kept: list[Said] = []
     for record in sorted(have, key=lambda one: (not one.fails, one.verdict.outcome == "pass"))[:_MOST_TENSORS]:
         measured = record.comparison and record.comparison.measurements[_MEAN]
+        pair = pairs.get((record.left.key, record.right.key))
+        if pair is None:
+            continue
         if isinstance(measured, OfTokens):
-            part = _said_by(record, measured.tokens, measured.shape)
+            part = _said_by(record, pair, measured.tokens, measured.shape)
         else:
             # It was compared by another process, which hands on numbers alone.
-            pair = pairs.get((record.left.key, record.right.key))
-            part = None if pair is None else _said_again(record, pair)
+            part = _said_again(record, pair)
         if part is not None:
             kept.append(part)
     return replace(report, parts={**report.parts, NAME: AllSaid(tuple(kept))})
@@ -186,7 +202,7 @@ def _said_again(record: Record, pair: Pair) -> Said | None:
         shape = aligned.left.shape
         if aligned.left.size <= _MOST_VALUES:
             found = token_distances(aligned.left, aligned.right, reference_tokens(pair, shape))
-            return _said_by(record, found, shape[:-1])
+            return _said_by(record, pair, found, shape[:-1])
     return None
 
 

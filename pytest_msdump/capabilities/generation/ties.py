@@ -24,6 +24,7 @@ from pytest_msdump.capabilities.generation.logits import with_softmax
 from pytest_msdump.capabilities.generation.part import Part, SetAside, part_of, runs_without, token_at
 from pytest_msdump.capabilities.shards.model import TokenRuns
 from pytest_msdump.capabilities.shards.views import TokenView
+from pytest_msdump.capabilities.tokens.where import lengths_in
 from pytest_msdump.core.compare.align import OpenedPair, align
 from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.dtypes.decode import to_double
@@ -149,14 +150,17 @@ def near_rows(opened: OpenedPair, part: Part, again: Callable[[Pair], Record]) -
         found = list(differing(ours, theirs, table, aligned.left, aligned.right, aside=frozenset(aside)))
     if fails and not found:
         return Message("ties_values_fail", {"values": name}), None
-    message = _message(found, table, left.shape, name, fails=fails)
+    lengths = lengths_in(opened.pair)
+    message = _message(found, table, left.shape, name, fails=fails, lengths=lengths)
     if message.code != "near_ties" or table.skipped > 1:
         return message, None
     shape = left.shape[:-1] if table.k > 1 or (len(left.shape) > 1 and left.shape[-1] == 1) else left.shape
     return message, SetAside(shape, tuple(sorted({one.place // table.k for one in found})), (name,))
 
 
-def _message(found: list[Choice], table: Table, shape: tuple[int, ...], name: str, *, fails: bool) -> Message:
+def _message(
+    found: list[Choice], table: Table, shape: tuple[int, ...], name: str, *, fails: bool, lengths: tuple[int, ...]
+) -> Message:
     total = table.rows * table.k
     if not found:
         return Message("same_choices", {"values": name})
@@ -164,7 +168,7 @@ def _message(found: list[Choice], table: Table, shape: tuple[int, ...], name: st
     first = min(far or found, key=lambda one: one.place)
     place = tuple(int(one) for one in np.unravel_index(first.place, shape)) if shape else ()
     parameters: dict[str, Parameter] = {"n": len(found), "elements": total, "values": name, "place": place}
-    parameters["token"] = _token(place, table)
+    parameters["token"] = _token(place, table, lengths)
     parameters |= {"left": first.left, "right": first.right, "margin": first.margin, "error": first.error}
     if fails:
         return Message("choices_of_failing", parameters)
@@ -177,7 +181,7 @@ def _message(found: list[Choice], table: Table, shape: tuple[int, ...], name: st
     return Message("ties_too_many" if is_many else "near_ties", parameters)
 
 
-def _token(place: tuple[int, ...], table: Table) -> Message:
+def _token(place: tuple[int, ...], table: Table, lengths: tuple[int, ...]) -> Message:
     """Return which sequence, token and choice an index of indices is of."""
     if table.inner != 1:
         return token_at(place, names=())
@@ -185,10 +189,11 @@ def _token(place: tuple[int, ...], table: Table) -> Message:
         # Of the last token of each sequence.
         return token_at(place[:1], names=("sequence",))
     of_token = place[:-1] if table.k > 1 or len(place) > 2 else place
-    found = token_at(of_token)
-    if table.k > 1 and len(of_token) in (1, 2):
-        found = token_at(place, names=(*(("sequence", "token")[-len(of_token) :]), "choice"))
-    return found
+    found = token_at(of_token, lengths=lengths)
+    if table.k > 1 and found.code == "of_places":
+        parts = found.parameters["parts"]
+        return Message("of_places", {"parts": (*parts, Message("of_choice", {"n": place[-1]}))})  # type: ignore[misc]
+    return token_at(place) if table.k > 1 else found
 
 
 def differing(
