@@ -29,6 +29,7 @@ from pytest_msdump.core.text.message import NONFINITE
 _MEAN, _LARGEST = "softmax_kl", "max_softmax_kl"
 # So many places a chart has, so many rows a table, and so many tensors the page.
 _MOST_PLACES, _MOST_ROWS, _MOST_TENSORS = 256, 64, 24
+_MOST_NAMED = 8
 # Of so many values distances are measured once more for the page.
 _MOST_VALUES = 2**26
 # What a row holds: the token's number, three ids, and five numbers.
@@ -223,7 +224,7 @@ def _section(one: Said) -> Section:
             tuple(_double(value) or 0.0 for value in one.kl),
             in_clauses(what, limit),
             step=one.step,
-            part=one.shape[-1] // one.step if len(one.shape) > 1 and one.shape[-1] % one.step == 0 else 0,
+            ticks=tuple(_ticks(one)),
             limit=one.limit,
             marked=None if one.wrong is None else one.wrong // one.step,
             label=None if one.wrong is None else Message("wrong_at", {"token": one.place(one.wrong)}),
@@ -233,6 +234,15 @@ def _section(one: Said) -> Section:
         if len(one.rows) < prod(one.shape)
         else None,
     )
+
+
+def _ticks(one: Said) -> Iterator[tuple[int, Message]]:
+    """Yield where each sequence begins, of a few."""
+    lengths = one.lengths or ((one.shape[-1],) * prod(one.shape[:-1]) if len(one.shape) > 1 else ())
+    starts = [sum(lengths[:place]) for place in range(len(lengths))] if len(lengths) <= _MOST_NAMED else []
+    for sequence, start in enumerate(starts):
+        if start % one.step == 0:
+            yield start // one.step, Message("of_sequence", {"n": sequence})
 
 
 def _cells(one: Said, row: Sequence[Any]) -> Iterator[Message | str]:

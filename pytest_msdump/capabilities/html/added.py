@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import ceil, floor, isfinite, log10
 
 from pytest_msdump.capabilities.html.words import PAGE
@@ -35,8 +35,6 @@ html[lang="en"] section.added[lang="zh-CN"], html[lang="zh-CN"] section.added[la
 _WIDTH, _HEIGHT, _LEFT, _TOP, _FLOOR = 760, 200, 64, 26, 168
 # Powers of ten from the least to the largest that is drawn; what is smaller stands on the floor.
 _MOST_DECADES = 12
-# So many lines between parts are still told apart.
-_MOST_PARTS = 16
 
 
 def sections(report: Report, number_of_result: int = 0) -> Iterator[str]:
@@ -56,8 +54,7 @@ def _parts(one: Section, language: str) -> Iterator[str]:
 
     yield f"<h2>{text(one.title)}</h2>"
     if one.curve is not None and one.curve.values:
-        label = None if one.curve.label is None else text(one.curve.label)
-        yield f'<p class="soft small">{text(one.curve.caption)}</p>{_drawn(one.curve, text(one.curve.caption), label)}'
+        yield f'<p class="soft small">{text(one.curve.caption)}</p>{_drawn(one.curve, text)}'
     heads = "".join(f'<th scope="col">{text(head)}</th>' for head in one.heads)
     rows = "".join(
         f"<tr{' class=marked' if place == one.marked else ''}>{''.join(f'<td>{text(cell)}</td>' for cell in row)}</tr>"
@@ -74,7 +71,7 @@ def _parts(one: Section, language: str) -> Iterator[str]:
         yield f"<details{' open' if one.marked is not None else ''}><summary>{summary}</summary>{note}{table}</details>"
 
 
-def _drawn(curve: Curve, caption: str, label: str | None) -> str:
+def _drawn(curve: Curve, text: Callable[[Message | str], str]) -> str:
     """Return stems over a floor, on a scale of powers of ten."""
     above = [value for value in (*curve.values, curve.limit or 0.0) if isfinite(value) and value > 0]
     high = max(ceil(log10(max(above, default=1.0))), -300)
@@ -103,14 +100,15 @@ def _drawn(curve: Curve, caption: str, label: str | None) -> str:
         at = y(curve.limit)
         parts.append(f'<line class="bound" x1="{_LEFT}" x2="{_WIDTH}" y1="{at}" y2="{at}"/>')
     last = len(curve.values) - 1
-    begins = range(0, last + 1, curve.part or last + 1)
-    for place in begins if len(begins) <= _MOST_PARTS else begins[:1]:
+    ticks = [(place, text(name)) for place, name in curve.ticks] or [(0, "0")]
+    for place, name in ticks:
         at = round(_LEFT + place * step, 1)
         parts.append(f'<line class="line" x1="{at}" x2="{at}" y1="{_TOP}" y2="{_FLOOR + 6}"/>')
-        parts.append(f'<text x="{at}" y="{_FLOOR + 22}" text-anchor="middle">{place * curve.step}</text>')
-    parts.append(f'<text x="{_WIDTH}" y="{_FLOOR + 22}" text-anchor="end">{last * curve.step}</text>')
-    if curve.marked is not None and label is not None:
+        parts.append(f'<text x="{at + 2}" y="{_FLOOR + 22}">{name}</text>')
+    if not curve.ticks:
+        parts.append(f'<text x="{_WIDTH}" y="{_FLOOR + 22}" text-anchor="end">{last * curve.step}</text>')
+    if curve.marked is not None and curve.label is not None:
         at, anchor = x(curve.marked), "end" if curve.marked > last / 2 else "start"
-        parts.append(f'<text class="marked" x="{at}" y="{_TOP - 8}" text-anchor="{anchor}">{label}</text>')
-    inside = "".join(parts)
+        parts.append(f'<text class="marked" x="{at}" y="{_TOP - 8}" text-anchor="{anchor}">{text(curve.label)}</text>')
+    inside, caption = "".join(parts), text(curve.caption)
     return f'<svg class="curve" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{caption}">{inside}</svg>'

@@ -22,14 +22,14 @@ _FIRST_BYTES = 4096
 class Curve(NamedTuple):
     """Numbers above 0 by place, drawn on a scale of powers of ten; one of them may be marked, with a label.
 
-    A place stands for `step` of what is counted, from 0; a line stands before each `part` places. The caption says what
-    is drawn.
+    A place stands for `step` of what is counted, from 0; `ticks` are places that are named. The caption says what is
+    drawn.
     """
 
     values: tuple[float, ...]
     caption: Message
     step: int = 1
-    part: int = 0
+    ticks: tuple[tuple[int, Message], ...] = ()
     limit: float | None = None
     marked: int | None = None
     label: Message | None = None
