@@ -22,6 +22,7 @@ import numpy.typing as npt
 from pytest_msdump.capabilities.generation.part import part_of
 from pytest_msdump.core.compare.align import OpenedPair
 from pytest_msdump.core.compare.opening import open_view
+from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.dtypes.decode import to_double
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.facts.dtypes import DTYPES
@@ -47,7 +48,7 @@ class TokenDistances(NamedTuple):
     `kl` is in nats; `left` and `right` are the ids of the largest values, `overlap` the share of the five best ids that
     both sides have. `tokens` are the reference's, `left_log` and `right_log` their log-probabilities on both sides.
     `margin` is how far the reference's values of `left` and `right` are apart, `error` the larger error of these two,
-    and `rms` that of all values of the row.
+    `rms` that of all values of the row, and `unit` what a unit of the last place is at the reference's value.
     """
 
     kl: Doubles
@@ -60,6 +61,7 @@ class TokenDistances(NamedTuple):
     margin: Doubles
     error: Doubles
     rms: Doubles
+    unit: Doubles
 
 
 @dataclass(slots=True)
@@ -146,7 +148,7 @@ def token_distances(left: TensorView, right: TensorView, tokens: Indices | None 
     few rows: the whole tensors are never there at once.
     """
     parts = []
-    start = 0
+    start, unit = 0, 2 * rounding_unit(left.dtype, right.dtype)
     for one, other in _blocks(left, right):
         q, p = map(_log_softmax, (one, other))
         best = one.argmax(-1), other.argmax(-1)
@@ -158,8 +160,9 @@ def token_distances(left: TensorView, right: TensorView, tokens: Indices | None 
             squares = (one - other) ** 2
         squares[~np.isfinite(squares)] = 0.0
         spread = np.sqrt(squares.mean(-1))
+        units = unit * np.abs(other[rows, best[1]])
         logs = q[rows, said], p[rows, said]
-        parts.append((_kl(q, p), *best, _overlap(one, other), said, *logs, margin, np.maximum(*errors), spread))
+        parts.append((_kl(q, p), *best, _overlap(one, other), said, *logs, margin, np.maximum(*errors), spread, units))
         start += len(one)
     return TokenDistances(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 

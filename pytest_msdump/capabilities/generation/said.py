@@ -131,7 +131,7 @@ def _said_by(record: Record, pair: Pair, found: TokenDistances | None, shape: tu
         noise = np.concatenate([[found.rms.min()], np.maximum.accumulate(found.rms)[:-1]])
     else:
         noise = np.full(len(found.rms), rms if isinstance(rms, float) else inf)
-    found = found._replace(error=np.minimum(found.error, MOST_RMS_ERRORS * noise))
+    found = found._replace(error=np.minimum(found.error, np.maximum(MOST_RMS_ERRORS * noise, found.unit)))
     return said(
         found, name=name, shape=shape, limit=next(iter(limits), None), fails=record.fails, lengths=lengths_in(pair)
     )

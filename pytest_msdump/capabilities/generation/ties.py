@@ -27,6 +27,7 @@ from pytest_msdump.capabilities.shards.views import TokenView
 from pytest_msdump.capabilities.tokens.where import lengths_in
 from pytest_msdump.core.compare.align import OpenedPair, align
 from pytest_msdump.core.compare.opening import open_view
+from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.dtypes.decode import to_double
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.layouts.axes import ReshapedView
@@ -204,6 +205,7 @@ def differing(
     Equal values on the right are no other choice.
     """
     limit: float | None = None
+    unit = 2 * rounding_unit(left.dtype, right.dtype)
     mine_of, other_of = ours.reshape(-1, table.k), theirs.reshape(-1, table.k)
     for row in np.flatnonzero((mine_of != other_of).any(-1)).tolist():
         if row in aside:
@@ -226,7 +228,9 @@ def differing(
                 continue
             if limit is None:
                 limit = MOST_RMS_ERRORS * _rms_error(left, right, table, aside)
-            error = min(limit, max(abs(values[one][0] - values[one][1]) for one in (number, instead)))
+            # Where hardly anything differs, one unit of the last place is no large error.
+            most = max(limit, unit * abs(values[instead][1]))
+            error = min(most, max(abs(values[one][0] - values[one][1]) for one in (number, instead)))
             place = row * table.k + int(np.flatnonzero(mine == number)[0])
             yield Choice(place, number, instead, margin, error if isfinite(margin) else 0.0)
 

@@ -65,6 +65,24 @@ def test_a_margin_within_twice_the_error_is_a_near_tie(factor: float, tmp_path: 
         assert not found.verdict.would_pass
 
 
+@pytest.mark.parametrize(("units", "off", "outcome"), [(2, 4, "warn"), (8, 4, "fail"), (2, 0, "fail")])
+def test_where_one_value_alone_differs_a_unit_of_the_last_place_is_no_large_error(
+    units: int, off: int, outcome: str, tmp_path: Path
+) -> None:
+    """Four RMS errors are less than a unit there; a value that is the same on both sides explains no other choice."""
+    rng = np.random.default_rng(13)
+    right = rng.uniform(-5, 5, (1, 8, 1000)).astype(np.float32)
+    unit = np.spacing(np.float32(9.0))
+    right[0, 5, 17], right[0, 5, 400] = 9.0, np.float32(9.0) - units * unit
+    left = right.copy()
+    left[0, 5, 400] += off * unit
+    tokens = right.argmax(-1)
+    others = tokens.copy()
+    others[0, 5] = 400
+    both = {"logits": left, "tokens": others}, {"logits": right, "tokens": tokens}
+    assert records(tmp_path, *both)["tokens"].verdict.outcome == outcome
+
+
 def test_without_a_rule_ids_that_differ_fail_and_the_entry_to_write_is_said(tmp_path: Path) -> None:
     both = decision(np.random.default_rng(1), margin=1e-6, error=1e-4, rows=40, width=64)
     found = records(tmp_path / "without", *both, "")["tokens"]
