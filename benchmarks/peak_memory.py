@@ -4,6 +4,7 @@ python benchmarks/peak_memory.py            1 GiB a file, about 4 GiB of disk in
 python benchmarks/peak_memory.py --mib 16   a quick look
 python benchmarks/peak_memory.py --limit-mib 150   exit code 1 when a run needs more
 python benchmarks/peak_memory.py --shards --mib 512   eight shards of that size against the whole: 12 GiB of disk
+python benchmarks/peak_memory.py --logits 4096        so many tokens of 151,936 ids, judged as logits: 5 GiB of disk
 
 Each comparison is a process of its own; its peak is the kernel's count (ru_maxrss), interpreter and numpy included.
 """
@@ -60,12 +61,34 @@ for name, dims in (("by_rows", "a[tp] b"), ("by_columns", "a b[tp]")):
 """
 
 
+# Tables of logits, written in bands as well.
+_MAKE_LOGITS = """
+import sys, numpy
+from pathlib import Path
+folder, tokens, width = Path(sys.argv[1]), int(sys.argv[2]), 151936
+sides = [
+    numpy.lib.format.open_memmap(folder / side / "logits.0.1600000000000000.npy", "w+", "float32", (tokens, width))
+    for side in ("left", "right")
+]
+for token in range(tokens):
+    rng = numpy.random.default_rng(token)
+    row = 3 * rng.standard_normal(width, dtype=numpy.float32)
+    sides[1][token] = row
+    sides[0][token] = row + numpy.float32(1e-5) * rng.standard_normal(width, dtype=numpy.float32)
+(folder / "logits.toml").write_text(
+    '[msdump]\\nleft = "left"\\nright = "right"\\nprofile = "generation"\\n'
+    '[[msdump.rule]]\\nmatch = "logits"\\nlogits = true\\n'
+)
+"""
+
+
 def main() -> int:
     """Make the files, compare them in four ways, delete them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--mib", type=int, default=1024, help="size of each file (default: 1024)")
     parser.add_argument("--limit-mib", type=float, help="fail when a run peaks above this")
     parser.add_argument("--shards", action="store_true", help="compare eight shards with the whole instead")
+    parser.add_argument("--logits", type=int, metavar="TOKENS", help="compare tables of logits instead")
     parser.add_argument("--dir", type=Path, help="where the files are made (default: the temporary folder)")
     arguments = parser.parse_args()
     columns = int((arguments.mib * 2**20 / 4) ** 0.5) // 8 * 8
@@ -74,8 +97,11 @@ def main() -> int:
         for side in _SIDES:
             (folder / side).mkdir()
         make, list_runs = (_MAKE_SHARDS, sharded) if arguments.shards else (_MAKE, commands)
-        subprocess.run([sys.executable, "-c", make, name, str(columns)], check=True)
-        print(f"float32, {columns} x {columns}, {columns * columns * 4 / 2**20:.0f} MiB a file, every element differs")
+        rows = width = columns
+        if arguments.logits:
+            make, list_runs, rows, width = _MAKE_LOGITS, of_logits, arguments.logits, 151_936
+        subprocess.run([sys.executable, "-c", make, name, str(rows)], check=True)
+        print(f"float32, {rows} x {width}, {rows * width * 4 / 2**20:.0f} MiB a file, every element differs")
         print(f"{'run':<34} {'exit':>4} {'peak MiB':>9} {'seconds':>8}")
         runs = []
         for title, command in list_runs(folder):
@@ -106,6 +132,11 @@ def sharded(folder: Path) -> list[tuple[str, list[str]]]:
         (f"8 shards, cut {way.replace('_', ' ')}", [*compare, str(folder / f"{way}.toml")])
         for way in ("by_rows", "by_columns")
     ]
+
+
+def of_logits(folder: Path) -> list[tuple[str, list[str]]]:
+    """Return title and arguments of the comparison of two tables of logits."""
+    return [("logits", ["-m", "pytest_msdump", "compare", "--config", str(folder / "logits.toml")])]
 
 
 def measured(arguments: list[str], folder: Path) -> Run:

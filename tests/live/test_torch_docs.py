@@ -16,6 +16,7 @@ LEFT_ON = ROOT / "docs/howto/leave_recording_on.md"
 HOOKS = ROOT / "docs/howto/a_dump_written_with_hooks.md"
 SERVING = ROOT / "docs/howto/serving_engine_against_hugging_face.md"
 LIMITS = ROOT / "docs/howto/limits_from_one_extra_run.md"
+PREFILL = ROOT / "docs/howto/prefill_and_decode.md"
 DECODER = ROOT / "docs/tutorial/is_my_decoder_right.md"
 
 
@@ -37,6 +38,10 @@ def test_limits_from_one_extra_run_find_what_the_page_shows(tmp_path: Path) -> N
 
 def test_a_serving_engine_meets_what_the_page_shows(tmp_path: Path) -> None:
     assert follow_live(SERVING, {"torch"}, tmp_path, tmp_path) == 4
+
+
+def test_prefill_and_decode_meet_one_pass_as_the_page_shows(tmp_path: Path) -> None:
+    assert follow_live(PREFILL, {"torch"}, tmp_path, tmp_path) == 5
 
 
 def test_every_option_of_the_page_exists() -> None:

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pytest_msdump.capabilities.generation.ties import KEY, NAME, ROUTES, Part, SetAside, near_rows, table_of
+from pytest_msdump.capabilities.generation.part import NAME, Part, SetAside, part_of
+from pytest_msdump.capabilities.generation.ties import KEY, ROUTES, near_rows, table_of
 from pytest_msdump.core.compare.align import OpenedPair, align
 from pytest_msdump.core.compare.comparing import compare_pair
 from pytest_msdump.core.compare.opening import open_view
@@ -39,19 +40,27 @@ def with_chosen_from(pairing: Pairing, policy: Policy) -> Pairing:
     """
     pairs = list(pairing.pairs)
     aside: dict[Coordinates, SetAside] = {}
+    chosen: list[tuple[Pair, TensorRef]] = []
     for number, pair in enumerate(pairs):
         at = pair.left.key.op.at
         values = next((_values_of(pair, rule, text, pairs) for rule, text in marks_of(policy, pair, KEY)), None)
         part = Part(values, aside.get(at))
         if part != Part():
             pairs[number] = replace(pair, parts={**pair.parts, NAME: part})
+        if isinstance(values, Pair):
+            chosen.append((values, pair.right))
         # What routes no tokens, such as the ids of the next ones, has nothing behind it.
         if isinstance(values, Pair) and marks_of(policy, pair, ROUTES):
             found = _near_rows(pairs[number], part, policy)
-            known = aside.get(at, found)
-            if found is not None and known is not None and known.count == found.count:
-                rows = tuple(sorted({*known.rows, *found.rows}))
-                aside[at] = SetAside(known.shape, rows, known.values)
+            known = aside.get(at)
+            if found is not None and (known is None or known.count == found.count):
+                aside[at] = found if known is None else known.with_more(found)
+    for values, ref in chosen:
+        number = next(
+            number for number, one in enumerate(pairs) if one.left is values.left and one.right is values.right
+        )
+        part = part_of(pairs[number])._replace(chosen=ref)
+        pairs[number] = replace(pairs[number], parts={**pairs[number].parts, NAME: part})
     return replace(pairing, pairs=tuple(pairs))
 
 

@@ -11,9 +11,9 @@ INTERFACE 5, near ties. vLLM compares log-probabilities where tokens differ, for
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from itertools import pairwise
+from dataclasses import replace
 from math import inf, isfinite, prod
 from typing import NamedTuple
 
@@ -21,27 +21,35 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.capabilities.generation.logits import with_softmax
+from pytest_msdump.capabilities.generation.part import Part, SetAside, part_of, runs_without, token_at
 from pytest_msdump.capabilities.shards.model import TokenRuns
 from pytest_msdump.capabilities.shards.views import TokenView
+from pytest_msdump.capabilities.tokens.where import lengths_in
 from pytest_msdump.core.compare.align import OpenedPair, align
 from pytest_msdump.core.compare.opening import open_view
+from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.dtypes.decode import to_double
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.layouts.axes import ReshapedView
 from pytest_msdump.core.limits.judge import judge
 from pytest_msdump.core.metrics.measure import measure
-from pytest_msdump.core.model.comparison import FAILING, Limits
+from pytest_msdump.core.model.comparison import FAILING, Comparison, Limits, Measurement
 from pytest_msdump.core.model.record import CHOICES, Record
 from pytest_msdump.core.model.tensor import Pair, TensorView
 from pytest_msdump.core.text import Message, Parameter
 
-KEY, ROUTES = "ties", "routes"
+KEY, ROUTES, ROUTES_METRIC = "ties", "routes", "changed_routes"
 # How many times the error of the values a margin may be, and how many times their RMS error counts.
-_MARGINS, _RMS_ERRORS = 2.0, 4.0
+_MARGINS, MOST_RMS_ERRORS = 2.0, 4.0
 # More near ties than this share of all choices, and than so many, are no ties; nor are so many, most of them to one id.
 _MOST_SHARE, _MOST, _TO_ONE_FROM = 0.05, 4, 5
 
 Indices = npt.NDArray[np.int64]
+
+
+def is_near_tie(margin: float, error: float) -> bool:
+    """Whether the error of two values explains their margin."""
+    return isfinite(margin) and margin <= _MARGINS * error
 
 
 class Choice(NamedTuple):
@@ -56,47 +64,7 @@ class Choice(NamedTuple):
     @property
     def is_near(self) -> bool:
         """Whether the error explains it."""
-        return isfinite(self.margin) and self.margin <= _MARGINS * self.error
-
-
-class SetAside(NamedTuple):
-    """Tokens behind a near tie in `values`: their numbers among all of this shape, in C order."""
-
-    shape: tuple[int, ...]
-    rows: tuple[int, ...]
-    values: str
-
-    # Hides the method of tuples.
-    @property
-    def count(self) -> int:  # type: ignore[override]
-        """Number of all tokens."""
-        return prod(self.shape)
-
-
-class Part(NamedTuple):
-    """What is known of a pair: the values that it was chosen from, or why these are not known, and tokens set aside."""
-
-    values: Pair | Message | None = None
-    aside: SetAside | None = None
-
-
-NAME = "generation"
-
-
-def part_of(pair: Pair) -> Part:
-    """Return what the stage ``ruled`` found out about a pair."""
-    part = pair.parts.get(NAME)
-    return part if isinstance(part, Part) else Part()
-
-
-def runs_without(rows: Iterable[int], count: int) -> tuple[tuple[int, int], ...]:
-    """Return first and number of each run of the tokens that are left.
-
-    >>> runs_without([2, 3], 6)
-    ((0, 2), (4, 2))
-    """
-    ends = [-1, *sorted(rows), count]
-    return tuple((one + 1, other - one - 1) for one, other in pairwise(ends) if other - one > 1)
+        return is_near_tie(self.margin, self.error)
 
 
 class Table(NamedTuple):
@@ -169,8 +137,7 @@ def near_rows(opened: OpenedPair, part: Part, again: Callable[[Pair], Record]) -
     left, right = opened.seen
     if {DTYPES[view.dtype].kind for view in (left, right)} != {"integer"}:
         return Message("ties_of_no_integers", {"values": name}), None
-    if again(chosen).verdict.outcome in FAILING:
-        return Message("ties_values_fail", {"values": name}), None
+    fails = again(chosen).verdict.outcome in FAILING
     with ExitStack() as stack:
         values, others = (stack.enter_context(closing(open_view(ref))) for ref in (chosen.left, chosen.right))
         aligned = align(chosen, values, others)
@@ -182,22 +149,30 @@ def near_rows(opened: OpenedPair, part: Part, again: Callable[[Pair], Record]) -
             return Message("ties_out_of_range", {"values": name, "n": table.width}), None
         aside = part.aside.rows if part.aside and part.aside.count == table.rows else ()
         found = list(differing(ours, theirs, table, aligned.left, aligned.right, aside=frozenset(aside)))
-    message = _message(found, table, left.shape, name)
+    if fails and not found:
+        return Message("ties_values_fail", {"values": name}), None
+    lengths = lengths_in(opened.pair)
+    message = _message(found, table, left.shape, name, fails=fails, lengths=lengths)
     if message.code != "near_ties" or table.skipped > 1:
         return message, None
     shape = left.shape[:-1] if table.k > 1 or (len(left.shape) > 1 and left.shape[-1] == 1) else left.shape
-    return message, SetAside(shape, tuple(sorted({one.place // table.k for one in found})), name)
+    return message, SetAside(shape, tuple(sorted({one.place // table.k for one in found})), (name,))
 
 
-def _message(found: list[Choice], table: Table, shape: tuple[int, ...], name: str) -> Message:
+def _message(
+    found: list[Choice], table: Table, shape: tuple[int, ...], name: str, *, fails: bool, lengths: tuple[int, ...]
+) -> Message:
     total = table.rows * table.k
     if not found:
         return Message("same_choices", {"values": name})
     far = [one for one in found if not one.is_near]
     first = min(far or found, key=lambda one: one.place)
-    place = tuple(int(one) for one in np.unravel_index(first.place, shape))
+    place = tuple(int(one) for one in np.unravel_index(first.place, shape)) if shape else ()
     parameters: dict[str, Parameter] = {"n": len(found), "elements": total, "values": name, "place": place}
+    parameters["token"] = _token(place, table, lengths)
     parameters |= {"left": first.left, "right": first.right, "margin": first.margin, "error": first.error}
+    if fails:
+        return Message("choices_of_failing", parameters)
     if far:
         return Message("choices_differ", {**parameters, "far": len(far)})
     one, times = Counter(one.left for one in found).most_common(1)[0]
@@ -205,6 +180,21 @@ def _message(found: list[Choice], table: Table, shape: tuple[int, ...], name: st
         return Message("ties_to_one", {**parameters, "times": times, "left": one})
     is_many = len(found) > _MOST and len(found) > _MOST_SHARE * total
     return Message("ties_too_many" if is_many else "near_ties", parameters)
+
+
+def _token(place: tuple[int, ...], table: Table, lengths: tuple[int, ...]) -> Message:
+    """Return which sequence, token and choice an index of indices is of."""
+    if table.inner != 1:
+        return token_at(place, names=())
+    if table.skipped > 1:
+        # Of the last token of each sequence.
+        return token_at(place[:1], names=("sequence",))
+    of_token = place[:-1] if table.k > 1 or len(place) > 2 else place
+    found = token_at(of_token, lengths=lengths)
+    if table.k > 1 and found.code == "of_places":
+        parts = found.parameters["parts"]
+        return Message("of_places", {"parts": (*parts, Message("of_choice", {"n": place[-1]}))})  # type: ignore[misc]
+    return token_at(place) if table.k > 1 else found
 
 
 def differing(
@@ -215,6 +205,7 @@ def differing(
     Equal values on the right are no other choice.
     """
     limit: float | None = None
+    unit = 2 * rounding_unit(left.dtype, right.dtype)
     mine_of, other_of = ours.reshape(-1, table.k), theirs.reshape(-1, table.k)
     for row in np.flatnonzero((mine_of != other_of).any(-1)).tolist():
         if row in aside:
@@ -236,8 +227,10 @@ def differing(
             if margin == 0:
                 continue
             if limit is None:
-                limit = _RMS_ERRORS * _rms_error(left, right, table, aside)
-            error = min(limit, max(abs(values[one][0] - values[one][1]) for one in (number, instead)))
+                limit = MOST_RMS_ERRORS * _rms_error(left, right, table, aside)
+            # Where hardly anything differs, one unit of the last place is no large error.
+            most = max(limit, unit * abs(values[instead][1]))
+            error = min(most, max(abs(values[one][0] - values[one][1]) for one in (number, instead)))
             place = row * table.k + int(np.flatnonzero(mine == number)[0])
             yield Choice(place, number, instead, margin, error if isfinite(margin) else 0.0)
 
@@ -261,6 +254,25 @@ def _rms_error(left: TensorView, right: TensorView, table: Table, aside: frozens
     return (total / count) ** 0.5 if count else 0.0
 
 
+# -- tokens that are routed to other experts --------------------------------------------------------------------------
+
+
+def with_routes(
+    opened: OpenedPair, measured: Comparison, limits: Limits, _excuse: Callable[..., Message | None]
+) -> Comparison:
+    """Add the share of tokens that go to other experts, whatever their order, of indices that route tokens."""
+    if ROUTES not in limits.marks and ROUTES_METRIC not in limits.by_metric:
+        return measured
+    left, right = opened.seen
+    found = Measurement(ROUTES_METRIC, undefined=Message("no_routes"))
+    if left is opened.aligned.left and left.size and {DTYPES[one.dtype].kind for one in (left, right)} == {"integer"}:
+        width = left.shape[-1] if len(left.shape) > 1 else 1
+        ours, theirs = (np.sort(np.asarray(view.read(0, view.size)).reshape(-1, width)) for view in (left, right))
+        changed = (ours != theirs).any(-1)
+        found = Measurement(ROUTES_METRIC, float(changed.mean()))
+    return replace(measured, measurements={**measured.measurements, ROUTES_METRIC: found})
+
+
 # -- behind a near tie everything of that token differs for a good reason ---------------------------------------------
 
 
@@ -275,7 +287,10 @@ def aside_message(opened: OpenedPair, limits: Limits, _again: object) -> Message
     if shape is None:
         return None
     said: dict[str, Parameter] = {"n": len(aside.rows), "elements": aside.count, "values": aside.values}
-    if len(aside.rows) > _MOST and len(aside.rows) > _MOST_SHARE * aside.count:
+    # Each router may send so many elsewhere; but of no tensor less than half is judged.
+    times = len(aside.routers)
+    is_many = len(aside.rows) > times * _MOST and len(aside.rows) > times * _MOST_SHARE * aside.count
+    if is_many or (len(aside.rows) > _MOST and len(aside.rows) > aside.count / 2):
         return Message("behind_too_many_ties", said)
     runs = TokenRuns((shape,), runs_without(aside.rows, aside.count))
     if not runs.runs:

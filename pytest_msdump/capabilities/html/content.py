@@ -14,7 +14,7 @@ from pytest_msdump.capabilities.causes.summarised import loose_limits
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.limits.permissions import permission_sentences
 from pytest_msdump.core.model.comparison import Finding
-from pytest_msdump.core.model.record import Check, Local, Record, ReportedTensor
+from pytest_msdump.core.model.record import COUNTS_IDS, OF_IDS, Check, Local, Record, ReportedTensor
 from pytest_msdump.core.model.report import Report, UnmatchedTensor
 from pytest_msdump.core.model.tensor import COORDINATES, SourceFrame
 from pytest_msdump.core.report.coverage import coverage_problems, sentence_on_unseen
@@ -166,6 +166,10 @@ def _sentences(record: Record, pool: Pool) -> dict[str, Any]:
 
 def _elements(record: Record, _pool: Pool) -> dict[str, Any]:
     entry = to_json(record)
+    if record.is_of_ids:
+        # How far ids are apart says nothing.
+        worst = [[one["index"], one["left"], one["right"]] for one in entry["worst"]]
+        return {"notes": list(dict.fromkeys(map(say, _notes(record)))), "worst": worst}
     return {
         "notes": list(dict.fromkeys(map(say, _notes(record)))),
         "overflows": entry["left"].get("overflows"),
@@ -222,8 +226,16 @@ def _source(source: SourceFrame | None, pool: Pool) -> list[Any] | None:
     return None if source is None else [pool.add(source.file), source.line, source.text]
 
 
+def _numbers(record: Record) -> Mapping[str, Any]:
+    """Return the metrics of a record that a reader sees."""
+    found = record.metrics
+    return {name: found[name] for name in found if name in COUNTS_IDS} if record.is_of_ids else found
+
+
 def _in_table(finding: Finding, record: Record) -> bool:
     """Whether the table of limits shows it: a number that is no estimate, and the limit that it does not meet."""
+    if finding.message.code in OF_IDS:
+        return False
     is_known = finding.metric is not None and finding.value is not None and finding.limit is not None
     return is_known and finding.outcome in ("fail", "warn") and finding.metric not in record.estimates
 
@@ -244,8 +256,8 @@ def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the page's data, and what its English sentences are in Chinese."""
     pool = Pool()
     values, records = head_json(report) | {"missing": list(map(MISSING.write, report.missing))}, report.records
-    numbers = [record.metrics for record in records]
-    limited = [[check for check in record.checks if check.limit is not None] for record in records]
+    numbers = list(map(_numbers, records))
+    limited = [[check for check in record.shown_checks if check.limit is not None] for record in records]
     named = {name for one in numbers for name, value in one.items() if not isinstance(value, tuple)}
     metrics = [*(name for name in METRICS if name in named), *sorted(named - METRICS.keys())]
     data: dict[str, Any] = {

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from pytest_msdump.capabilities.html.added import STYLE, sections
 from pytest_msdump.capabilities.html.content import content
 from pytest_msdump.capabilities.html.words import PAGE
-from pytest_msdump.core import ports
 from pytest_msdump.core.escape import html_json, html_text
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.base import ReportKind
 from pytest_msdump.core.report.coverage import coverage_problems
 from pytest_msdump.core.storage.files import write_file
-from pytest_msdump.core.text import Message, say
 
 # In the order in which the program reads them; each file is a part of one function, so that nothing becomes global.
 _SCRIPTS = (
@@ -44,8 +43,8 @@ def page(*reports: Report, names: Sequence[str] = ()) -> bytes:
     """Return the page of a report, or of several with their names; the same values give the same bytes."""
     # Names in a dump may be hostile: they reach the page as JSON without any "<" and are shown as text, and its policy
     # allows only the program and the style with these digests.
-    sections = "".join(section for report in reports for section in _sections(report))
-    style = _asset("page.css") + (_OF_SECTIONS if sections else "")
+    added = "".join(section for number, report in enumerate(reports) for section in sections(report, number))
+    style = _asset("page.css") + (STYLE if added else "")
     script = '"use strict";\n(function () {\n' + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "\n})();\n"
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
@@ -70,7 +69,7 @@ def page(*reports: Report, names: Sequence[str] = ()) -> bytes:
 <style>{style}</style>
 </head>
 <body>
-<main id="page">{_first_paint(reports, title)}</main>{sections}
+<main id="page">{_first_paint(reports, title)}</main>{added}
 <noscript>The rest of this page is drawn by JavaScript. results.json of the run holds the same for programs.</noscript>
 <script type="application/json" id="data">{html_json(data)}</script>
 <script>{script}</script>
@@ -89,28 +88,6 @@ def _first_paint(reports: Sequence[Report], title: str) -> str:
     if word == "PASS" and not all(report.complete for report in reports):
         word, shade = "INCOMPLETE", "warn"
     return f'<div class="verdict"><div class="stamp is-{shade}">{word}</div><h1>{title}</h1></div>'
-
-
-# What is added stands there in both languages, of which the page shows its own.
-_OF_SECTIONS = """
-section.added { max-width: 75rem; margin: 1rem auto; padding: 0 1rem; }
-html[lang="en"] section.added[lang="zh-CN"], html[lang="zh-CN"] section.added[lang="en"] { display: none; }
-"""
-
-
-def _sections(report: Report) -> Iterator[str]:
-    """Yield the sections that capabilities add, in each language: a title, and rows of sentences or names."""
-    for target in ports.values("SECTION").values():
-        section = ports.load(target)(report)
-        for language, code in (("en", "en"), ("zh", "zh-CN")) if section is not None else ():
-
-            def cell(one: Message | str, language: str = language) -> str:
-                return html_text(say(one, language) if isinstance(one, Message) else one)
-
-            title, rows = section
-            table = "".join(f"<tr>{''.join(f'<td>{cell(one)}</td>' for one in row)}</tr>" for row in rows)
-            table = f'<h2>{cell(title)}</h2><table class="plain">{table}</table>'
-            yield f'<section class="added" lang="{code}">{table}</section>'
 
 
 def _asset(name: str) -> str:

@@ -191,6 +191,8 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "other_numbers": ("Other numbers", "其他数值"),
     "at_index": ("at {i}", "位于 {i}"),
     "worst": ("Worst elements", "最差元素"),
+    "table_of": ("Table ({n})", "表（{n}）"),
+    "differing_ids": ("Elements that differ", "不同的元素"),
     "worst_of": ("{d} of {n} elements differ.", "{n} 个元素中有 {d} 个不同。"),
     **_rows(["index"]),
     "error_over_allowed": ("error / allowed", "误差 / 允许值"),

@@ -15,6 +15,7 @@ ambiguous_stages | ranks {stages:and} along {axis} each have a tensor of this na
 shards_axis_twice | dims '{dims}' name axis {axis} twice; a tensor is cut once along each axis | dims '{dims}' 两次写了轴 {axis}；张量沿每个轴只切分一次
 shards_do_not_fit | shards of shapes {shape:shape} and {other:shape}, types {dtypes:and}, make no tensor by dims '{dims}'; correct dims, or dump again | 形状 {shape:shape} 与 {other:shape}（{dtypes:and}）的分片按 dims '{dims}' 拼不成一个张量
 shards_not_added | shards of {dtype} cannot be added; correct :partial in dims | {dtype} 的分片不能相加；请更正 dims 中的 :partial
+shards_not_saved | {file} is a sample, or statistics only; shards and steps are put together from whole tensors | {file} 是采样，或只有统计量；分片与各步只能由完整的张量拼成
 shards_of_other_rank | a shard of shape {shape:shape} has other dimensions than dims '{dims}'; correct dims | 形状 {shape:shape} 的分片不具有 dims '{dims}' 的各维；请更正 dims
 shards_padded | shards in {memory_format} cannot be joined without their original shape; convert them first | {memory_format} 的分片没有原始形状，无法拼接；请连同形状一起 dump，或先转换
 tokens_come_first | tensors are compared token by token, so tokens stay their first axis; leave it out of match | 张量按 token 比较，token 须为第一轴；请在 match 中去掉它

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from math import prod
 from typing import NamedTuple
@@ -12,6 +12,7 @@ import numpy as np
 from pytest_msdump.capabilities.shards.model import CommonTokens, tokens_of
 from pytest_msdump.core.compare.align import OpenedPair
 from pytest_msdump.core.model.record import Diagnosis, Record
+from pytest_msdump.core.model.tensor import Pair
 from pytest_msdump.core.text import Message, Parameter
 
 _Range = tuple[int, int]
@@ -27,15 +28,26 @@ class _Token(NamedTuple):
 
 def with_sequences(opened: OpenedPair, record: Record) -> Record:
     """Return the record whose diagnoses name sequences and tokens, and the steps of the side that has several."""
-    if not record.diagnosis:
-        return record
-    sides = {"left": tokens_of(opened.pair.left), "right": tokens_of(opened.pair.right)}
-    side = next((name for name, part in sides.items() if len(part.steps) > 1), "left")
-    tokens = _tokens(sides["left"], sides[side])
+    tokens, side = tokens_in(opened.pair) if record.diagnosis else ([], "")
     if not tokens or opened.seen[0].shape[:1] != (len(tokens),):
         return record
-    found = tuple(_named(one, tokens, side if sides[side].steps else "") for one in record.diagnosis)
-    return replace(record, diagnosis=found)
+    return replace(record, diagnosis=tuple(_named(one, tokens, side) for one in record.diagnosis))
+
+
+def tokens_in(pair: Pair) -> tuple[list[_Token], str]:
+    """Return the tokens that are compared, in their order, and the side that has several steps."""
+    sides = {"left": tokens_of(pair.left), "right": tokens_of(pair.right)}
+    side = next((name for name, part in sides.items() if len(part.steps) > 1), "left")
+    return _tokens(sides["left"], sides[side]), side if sides[side].steps else ""
+
+
+def lengths_in(pair: Pair) -> tuple[int, ...]:
+    """Return how many tokens of each sequence are compared, where one sequence follows the other; else nothing."""
+    tokens, _ = tokens_in(pair)
+    lengths = Counter(token.sequence for token in tokens)
+    places = [(sequence, number) for sequence, length in lengths.items() for number in range(length)]
+    in_order = [*lengths] == [*range(len(lengths))] and places == [token[:2] for token in tokens]
+    return tuple(lengths.values()) if in_order else ()
 
 
 def _tokens(left: CommonTokens, stepped: CommonTokens) -> list[_Token]:

@@ -94,9 +94,13 @@ METRICS: dict[str, MetricFact] = {
     ),
     # Of tensors that a rule calls logits, along the last axis.
     "softmax_kl": MetricFact("KL of softmax, mean", "low", of="logits"),
+    "p99_softmax_kl": MetricFact("KL of softmax, 99 %", "low", of="logits"),
     "max_softmax_kl": MetricFact("KL of softmax, largest", "low", of="logits"),
+    "log_probability_error": MetricFact("log-probability of the token", "low", of="logits"),
     "top1_agreement": MetricFact("top-1 agreement", "high", "top1", most=1.0, of="logits"),
     "top5_overlap": MetricFact("top-5 overlap", "high", "top5", most=1.0, of="logits"),
+    # Of indices that a rule says route tokens.
+    "changed_routes": MetricFact("changed routes", "low", most=1.0, of="routes"),
 }
 # Here, so that every table that is made of this one has them, too.
 METRICS.update((point.name, point.load()) for point in entry_points_of("pytest_msdump.metrics"))

@@ -24,7 +24,7 @@ from pytest_msdump.core.model.comparison import (
     Measurement,
     Verdict,
 )
-from pytest_msdump.core.model.record import CHOICES, Check, Record
+from pytest_msdump.core.model.record import CHOICES, COUNTS_IDS, Check, Record
 from pytest_msdump.core.text import Message, Parameter
 
 # The order of findings. A number beyond its limit says more than one that could not be computed.
@@ -40,6 +40,8 @@ _OF_TIES = (*CHOICES, _BEHIND, _BEHIND_MANY)
 # What clears, and to which outcome; and of what no number of elements says anything.
 _EXCUSES = {_ROUNDING: "warn", _MASKS: "warn", _TIES: "warn", _BEHIND: "warn", _REORDERED: "ok"}
 _OF_ANY_NUMBER = frozenset({_MASKS, _TIES, _BEHIND, _REORDERED})
+# It counts the tokens behind near ties: these are no excuse.
+_ROUTES = "changed_routes"
 _GRAPH = "not_as_in_graph"
 # Remarks on what the values are, or on a graph, not on the files.
 _OF_VALUES = ("coarser_values", "computed_in", _GRAPH, _ROUNDING, *_OF_MASKS, *_OF_TIES)
@@ -51,6 +53,7 @@ _NOT_APPLICABLE = frozenset({"no_channels", "no_such_axis", "slices_too_small", 
 
 # Integers of these types count or name something; those of fewer bits are also values of a quantised tensor.
 _COUNTING = frozenset({"int32", "int64", "uint32", "uint64"})
+_OF_INTEGERS, _NOT_JUDGED = "integers_differ", "ties_not_judged"
 _UNMEASURED = Message("not_measured")
 _NO_GOLDEN = Message("golden_not_measured")
 _GOLDEN_DETAIL = "detail_golden"
@@ -109,7 +112,7 @@ def judge(
     """
     codes = {remark.code for remark in remarks}
     excuse = next((code for code in _EXCUSES if code in codes), None) if not limits.dtype_equal else None
-    # What they say of ids is all there is to say.
+    # What they say of ids is all there is to say, where they are judged.
     of_choices = not codes.isdisjoint(CHOICES)
     checks: list[Check] = []
     said: dict[str, _Said] = {}
@@ -118,8 +121,13 @@ def judge(
         if excuse and one is not None and _is_excused(limit, outcome, of_any_number=excuse in _OF_ANY_NUMBER):
             outcome, one = _EXCUSES[excuse], _Said(one.message, curable=False, is_excused=True)
         checks.append(Check(metric, value, limit.bound, limit.level, limit.rule, outcome, limit.base))
-        if one is not None and not of_choices:
+        if one is not None and (metric == _ROUTES or not of_choices or _NOT_JUDGED in codes):
             said[metric] = one
+    outcomes = {check.metric: check.outcome for check in checks if check.metric in said}
+    if any(one.message.code == _OF_INTEGERS and outcomes[metric] == "fail" for metric, one in said.items()):
+        # How far ids are apart says nothing.
+        apart = outcomes.keys() - COUNTS_IDS - {"max_absolute_error"}
+        said = {metric: one for metric, one in said.items() if metric not in apart or outcomes[metric] == "undefined"}
     types = None if left_dtype == right_dtype else _dtype_finding(comparison, limits, left_dtype, right_dtype)
     if types is not None and of_choices and not limits.dtype_equal:
         # The remark judges what was chosen.
@@ -149,6 +157,7 @@ def judge(
     ]
     is_hopeless = (
         (types is not None and types.outcome != "note")
+        or any(one.message.code == _OF_INTEGERS for one in said.values())
         or (limits.dtype_equal and not codes.issubset(_OF_VALUES))
         or (limits.repeats_rule != "" and limits.uncompared != (0, 0))
     )
@@ -258,7 +267,7 @@ def _integers_differ(comparison: Comparison, limit: Limit) -> Message:
     index, left, right, _ = comparison.worst[0]
     parameters: dict[str, Parameter] = {"left": int(left.real), "right": int(right.real), "place": index}
     counts: dict[str, Parameter] = {"n": comparison.differing, "elements": comparison.elements}
-    return Message("integers_differ", {**counts, **parameters, "rule": limit.rule})
+    return Message(_OF_INTEGERS, {**counts, **parameters, "rule": limit.rule})
 
 
 def _is_excused(limit: Limit, outcome: str, *, of_any_number: bool) -> bool:
@@ -267,7 +276,7 @@ def _is_excused(limit: Limit, outcome: str, *, of_any_number: bool) -> bool:
     Of random masks no number of elements says anything.
     """
     metric = limit.metric
-    if outcome not in FAILING or metric in CLASS_METRICS:
+    if outcome not in FAILING or metric in CLASS_METRICS or metric == _ROUTES:
         return False
     return of_any_number or (metric in SCALE_FREE_METRICS and (limit.bound != 0 or metric == "allclose"))
 

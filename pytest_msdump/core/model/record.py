@@ -286,8 +286,15 @@ class BetterFit(NamedTuple):
 
 
 # Codes of findings on integers that count or name something: they differ, as near ties or not.
-CHOICES = frozenset({"near_ties", "same_choices", "choices_differ", "ties_too_many", "ties_to_one", "ties_not_judged"})
+CHOICES = frozenset(
+    {
+        *("near_ties", "same_choices", "choices_differ", "choices_of_failing"),
+        *("ties_too_many", "ties_to_one", "ties_not_judged"),
+    }
+)
 OF_IDS = CHOICES | {"integers_differ"}
+# What counts ids that differ, and does not say how far these are apart.
+COUNTS_IDS = frozenset({"changed_routes", "allclose", "bitwise_mismatch", "nonfinite_mismatch", "saturated_count"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,6 +404,11 @@ class Record:
     def is_of_ids(self) -> bool:
         """Whether integers differ that count or name something: how far they are apart says nothing."""
         return not OF_IDS.isdisjoint(finding.message.code for finding in self.verdict.findings)
+
+    @property
+    def shown_checks(self) -> tuple[Check, ...]:
+        """The limits that a reader sees: of ids none on how far they are apart."""
+        return tuple(one for one in self.checks if one.metric in COUNTS_IDS) if self.is_of_ids else self.checks
 
     @property
     def was_run(self) -> bool:

@@ -7,16 +7,43 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from pytest_msdump.core import registry
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.ports import bound, load, rows
 from pytest_msdump.core.storage.files import open_regular
-from pytest_msdump.core.text import Phrases
+from pytest_msdump.core.text import Message, Phrases
 
 _FIRST_BYTES = 4096
+
+
+class Curve(NamedTuple):
+    """Numbers above 0 by place, drawn on a scale of powers of ten; one of them may be marked, with a label.
+
+    A place stands for `step` of what is counted, from 0; `ticks` are places that are named. The caption says what is
+    drawn.
+    """
+
+    values: tuple[float, ...]
+    caption: Message
+    step: int = 1
+    ticks: tuple[tuple[int, Message], ...] = ()
+    limit: float | None = None
+    marked: int | None = None
+    label: Message | None = None
+
+
+class Section(NamedTuple):
+    """What a capability adds to the page: a title and rows of cells; heads, a curve, a marked row and a note."""
+
+    title: Message | str
+    rows: Sequence[Sequence[Message | str]]
+    heads: tuple[Message, ...] = ()
+    curve: Curve | None = None
+    marked: int | None = None
+    note: Message | None = None
 
 
 class ReportKind(ABC):

@@ -56,8 +56,7 @@ _FEW_DIGITS = 4
 def metrics_table(record: Record, width: int, say: Phrases = ENGLISH, *, is_brief: bool = False) -> list[str]:
     """Return the limits one by one, what fails first, then those that hold, or without these."""
     shown = _BROKEN if is_brief else _SHOWN
-    checks = [check for check in record.checks if check.outcome in shown and check.limit is not None]
-    checks = [check for check in checks if check.metric != _DISTANCE] if record.is_of_ids else checks
+    checks = [check for check in record.shown_checks if check.outcome in shown and check.limit is not None]
     checks.sort(key=lambda check: _SHOWN.index(check.outcome))
     if not checks:
         return []

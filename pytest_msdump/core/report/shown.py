@@ -9,7 +9,7 @@ from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.model.comparison import Finding
 from pytest_msdump.core.model.describe import beside, number
-from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.record import OF_IDS, Record
 from pytest_msdump.core.model.tensor import COORDINATES
 from pytest_msdump.core.text import ENGLISH, Phrases
 
@@ -66,6 +66,7 @@ def _short_finding(finding: Finding, say: Phrases, estimates: Container[str]) ->
     fact, value, limit = METRICS.get(finding.metric or ""), finding.value, finding.limit
     if (
         fact is None
+        or finding.message.code in OF_IDS
         or value is None
         or limit is None
         or not (value < limit if fact.direction == "high" else value > limit)

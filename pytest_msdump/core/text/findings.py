@@ -97,11 +97,6 @@ incomplete | {n} of {shards} shards of the {side:word} side is missing: that of 
 ambiguous | ambiguous: {why} | 无法确定：{why}
 shards_joined | {n} tensor put together from {shards} shards ({axes}) | {n} tensors put together from {shards} shards ({axes}) | 由 {shards} 个分片拼成 {n} 个张量（{axes}）
 ranks_absent | {n} of {ranks} ranks has no file: {at}; dump all ranks, or correct axes | {n} of {ranks} ranks have no file, e.g. {at}; dump all ranks, or correct axes | {ranks} 个 rank 中有 {n} 个没有任何文件，如 {at}；请 dump 所有 rank，或更正 axes
-shards_not_saved | {file} is a sample, or statistics only; shards and steps are put together from whole tensors | {file} 是采样，或只有统计量；分片与各步只能由完整的张量拼成
-steps_lacking | it is in {n} of the {steps} steps that have ids, so steps cannot be joined; dump it in these, or leave it out of tokens.match | 在 {steps} 个有 id 的步中只有 {n} 个有它，无法连接；请在每步都 dump，或从 tokens.match 中去掉
-steps_without_tokens | its shape {shape:shape} does not begin with that of the ids, {ids:shape}, in each step and go on alike, so steps cannot be joined; leave it out of tokens.match | 形状 {shape:shape} 并非每步都以 id 的形状 {ids:shape} 开头且其后相同，无法连接；请从 tokens.match 中去掉
-tokens_entry | both sides have the same tokens, in other padding, order or steps; under [msdump.shards] of a suite file these lines compare token by token: {keys:and} | 两侧的 token 相同，仅填充、次序或步不同；在套件文件的 [msdump.shards] 下写入以下内容即可逐 token 比对：{keys:and}
-tokens_in_common | {n} of {tokens} tokens are those of a sequence that all sides have; the rest is not compared | {tokens} 个 token 中有 {n} 个属于各侧共有的序列；其余不比对
 # from statistics
 digest_contradicted | {digest} says that all bytes are equal, {listed:and} that they are not: one of the two is wrong; dump again | {digest} 表明所有字节相等，{listed:and} 却表明不等：必有一方有误；请重新转储
 # roles, which summaries count

@@ -65,6 +65,24 @@ def test_a_margin_within_twice_the_error_is_a_near_tie(factor: float, tmp_path: 
         assert not found.verdict.would_pass
 
 
+@pytest.mark.parametrize(("units", "off", "outcome"), [(2, 4, "warn"), (8, 4, "fail"), (2, 0, "fail")])
+def test_where_one_value_alone_differs_a_unit_of_the_last_place_is_no_large_error(
+    units: int, off: int, outcome: str, tmp_path: Path
+) -> None:
+    """Four RMS errors are less than a unit there; a value that is the same on both sides explains no other choice."""
+    rng = np.random.default_rng(13)
+    right = rng.uniform(-5, 5, (1, 8, 1000)).astype(np.float32)
+    unit = np.spacing(np.float32(9.0))
+    right[0, 5, 17], right[0, 5, 400] = 9.0, np.float32(9.0) - units * unit
+    left = right.copy()
+    left[0, 5, 400] += off * unit
+    tokens = right.argmax(-1)
+    others = tokens.copy()
+    others[0, 5] = 400
+    both = {"logits": left, "tokens": others}, {"logits": right, "tokens": tokens}
+    assert records(tmp_path, *both)["tokens"].verdict.outcome == outcome
+
+
 def test_without_a_rule_ids_that_differ_fail_and_the_entry_to_write_is_said(tmp_path: Path) -> None:
     both = decision(np.random.default_rng(1), margin=1e-6, error=1e-4, rows=40, width=64)
     found = records(tmp_path / "without", *both, "")["tokens"]
@@ -190,21 +208,135 @@ def test_behind_a_near_tie_the_other_tokens_are_judged(tmp_path: Path) -> None:
         assert [one.left.address for one in found.values() if one.fails] == [f"{name}:output:0"]
 
 
-@pytest.mark.parametrize("seed", range(30))
+def decisions(rng: np.random.Generator, factors: list[float]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Of 100 choices as many differ as there are factors: of the error of their values to these values' margin.
+
+    That error is the larger one of both values, but no more than 4 times the RMS of all errors.
+    """
+    rows, width = 100, 64
+    errors = 1e-3 * rng.standard_normal((rows, width))
+    right = rng.uniform(-20, 0, (rows, width))
+    best = rng.integers(width, size=rows)
+    right[np.arange(rows), best] = 30.0
+    tokens, others = best.copy(), best.copy()
+    flipped = rng.choice(rows, len(factors), replace=False)
+    # No two go to one id.
+    ids = rng.choice(width, len(factors), replace=False)
+    best[flipped] = tokens[flipped] = others[flipped] = (ids + 1) % width
+    right[flipped] = rng.uniform(-20, 0, (len(factors), width))
+    right[flipped, best[flipped]] = 30.0
+    for row, number in zip(flipped, ids, strict=True):
+        for place in (best[row], number):
+            # Some errors are far larger than all others.
+            size = rng.uniform(2e-4, 2e-3) if rng.random() < 0.8 else 2e-2
+            errors[row, place] = size * rng.choice([-1.0, 1.0])
+    rms = np.sqrt((errors**2).mean())
+    for row, number, factor in zip(flipped, ids, factors, strict=True):
+        error = min(max(abs(errors[row, best[row]]), abs(errors[row, number])), 4 * rms)
+        right[row, number] = 30.0 - factor * error
+        others[row] = number
+    return {"logits": right + errors, "tokens": others}, {"logits": right, "tokens": tokens}
+
+
+@pytest.mark.parametrize("seed", range(20))
 def test_no_true_flip_is_a_near_tie_and_no_tie_fails(seed: int, tmp_path: Path) -> None:
-    """Of 100 choices a seed: those with a margin above 4 errors fail, those below half an error do not."""
+    """Of 150 choices a seed: each with a margin above 4 errors is no near tie, and none below half an error fails."""
     rng = np.random.default_rng(seed)
     left: dict[str, Any] = {}
     right: dict[str, Any] = {}
-    factors = [*rng.uniform(0.05, 0.5, 50), *rng.uniform(4.0, 200.0, 50)]
-    for number, factor in enumerate(factors):
-        error = float(10 ** rng.uniform(-3, -2))
-        both = decision(rng, margin=factor * error, error=error, rows=int(rng.integers(20, 60)), width=32)
-        for side, tensors in zip((left, right), both, strict=True):
+    counts = [number % 6 for number in range(30)]
+    for number, far in enumerate(counts):
+        factors = [*rng.uniform(4.01, 200.0, far), *rng.uniform(0.05, 0.499, 5 - far)]
+        for side, tensors in zip((left, right), decisions(rng, factors), strict=True):
             side |= {f"d{number}.{name}": values for name, values in tensors.items()}
     found = records(tmp_path, left, right, '[[msdump.rule]]\nmatch = "*.tokens"\nties = "*.logits"\n')
-    outcomes = [found[f"d{number}.tokens"].verdict.outcome for number in range(len(factors))]
-    assert outcomes == ["warn"] * 50 + ["fail"] * 50
+    for number, far in enumerate(counts):
+        record = found[f"d{number}.tokens"]
+        remark = next(one for one in record.remarks if "n" in one.parameters)
+        assert remark.parameters["n"] == 5
+        assert remark.parameters.get("far", 0) == far
+        assert record.verdict.outcome == ("fail" if far else "warn")
+
+
+def test_a_failure_names_sequence_token_and_ids_and_never_how_far_ids_are_apart(tmp_path: Path) -> None:
+    left, right = decisions(np.random.default_rng(4), [300.0, 200.0])
+    left, right = ({name: one.reshape(4, 25, *one.shape[1:]) for name, one in side.items()} for side in (left, right))
+    strict = '[[msdump.rule]]\nmatch = "*"\ncosine = 0.9999\nmean_abs = 0.01\n'
+    for number, rules in enumerate((RULE + strict, strict)):
+        found = records(tmp_path / str(number), left, right, rules, "--report", "json,html,md,csv")["tokens"]
+        failing = [one for one in found.verdict.findings if one.outcome == "fail"]
+        place = tuple(int(one) for one in np.argwhere(left["tokens"] != right["tokens"])[0])
+        ids = left["tokens"][place], right["tokens"][place]
+        if rules.startswith(RULE):
+            said = f"first at sequence {place[0]}, token {place[1]}: id {ids[0]} left, {ids[1]} right, "
+            assert "2 of 100 choices differ" in failing[0].sentence
+        else:
+            said = f"2 of 100 integers differ, first at {[*place]}: {ids[0]} left, {ids[1]} right"
+        assert said in failing[0].sentence
+        assert len(failing) == 1
+        assert not found.verdict.would_pass
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_choices_from_values_that_fail_still_say_where_and_which(failing: bool, tmp_path: Path) -> None:
+    left, right = decisions(np.random.default_rng(5), [300.0])
+    left["logits"] = left["logits"] * (1.5 if failing else 1.0)
+    said = records(tmp_path, left, right)["tokens"].verdict.findings[0].sentence
+    assert said.startswith("1 of 100 choices differ")
+    assert ("logits itself fails" in said) == failing
+    assert f"id {left['tokens'][left['tokens'] != right['tokens']][0]} left" in said
+
+
+def routed(rng: np.random.Generator, *, tokens: int, flips: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A router of six experts, of which two are taken; so many near ties go the other way, and one row each is wild."""
+    router = rng.standard_normal((tokens, 6))
+    order = np.argsort(-router, axis=-1)
+    rows = rng.choice(tokens, flips, replace=False)
+    chosen = order[:, :2].copy()
+    for row in rows:
+        router[row, order[row, 2]] = router[row, order[row, 1]] - 1e-6
+    other = chosen.copy()
+    other[rows, 1] = order[rows, 2]
+    hidden = rng.standard_normal((tokens, 8))
+    wild = hidden.copy()
+    wild[rows] += 3.0
+    noisy = router + 1e-5 * rng.choice([-1.0, 1.0], router.shape)
+    return {"router": noisy, "gate:1": other, "out": wild}, {"router": router, "gate:1": chosen, "out": hidden}
+
+
+@pytest.mark.parametrize(("tokens", "outcome"), [(30, "fail"), (120, "warn")])
+def test_each_router_may_send_four_or_a_twentieth_elsewhere_and_half_of_all_is_judged(
+    tokens: int, outcome: str, tmp_path: Path
+) -> None:
+    """Six routers with four near ties each: of 120 tokens 96 and more are left, of 30 not half."""
+    rng = np.random.default_rng(11)
+    left: dict[str, Any] = {}
+    right: dict[str, Any] = {}
+    wild = np.zeros(tokens, bool)
+    for layer in range(6):
+        both = routed(rng, tokens=tokens, flips=4)
+        wild |= (both[0]["out"] != both[1]["out"]).any(-1)
+        for side, tensors in zip((left, right), both, strict=True):
+            side |= {f"l{layer}.{name}": values for name, values in tensors.items()}
+    last = "l5.out"
+    left[last], right[last] = right[last] + 3.0 * wild[:, None], right[last]
+    found = records(tmp_path, left, right, OF_GATES)
+    assert (wild.sum() > tokens / 2) == (outcome == "fail")
+    assert found[last].verdict.outcome == outcome
+
+
+def test_the_share_of_changed_routes_is_limited_also_where_all_are_near_ties(tmp_path: Path) -> None:
+    rng = np.random.default_rng(12)
+    both = [{f"a.{name}": one for name, one in side.items()} for side in routed(rng, tokens=100, flips=3)]
+    limited = OF_GATES + "changed_routes = {limit}\n"
+    for limit, outcome in (("0.03", "warn"), ("0.02", "fail")):
+        found = records(tmp_path / limit, *both, limited.replace("{limit}", limit))["a.gate:output:1"]
+        assert found.metrics["changed_routes"] == 0.03
+        assert found.verdict.outcome == outcome
+        assert ("changed_routes" in {one.metric for one in found.verdict.findings}) == (outcome == "fail")
+    # In another order they go nowhere else.
+    ordered = {**both[1], "a.gate:1": both[1]["a.gate:1"][:, ::-1]}
+    assert records(tmp_path / "order", ordered, both[1], OF_GATES)["a.gate:output:1"].metrics["changed_routes"] == 0
 
 
 def test_init_writes_the_rule_where_ids_are_the_largest_on_both_sides(

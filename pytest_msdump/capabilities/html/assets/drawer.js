@@ -130,6 +130,11 @@ function limitsPart(row) {
 function worstPart(row, more) {
   if (!more.worst) return report.details.left_out.includes(row) ? h("p", { class: "soft small" }, t("no_room")) : null;
   const counted = t("worst_of", { d: at(tensors.differing, row), n: at(tensors.elements, row) });
+  // Of ids: how far they are apart says nothing.
+  if (more.worst.length && more.worst[0].length < 4) {
+    return [h("h3", {}, t("differing_ids")), h("p", { class: "soft small" }, counted),
+      table([t("index"), t("left_word"), t("right_word")], more.worst.map(([index, left, right]) => [h("span", { class: "mono" }, indexText(index)), String(left), String(right)]), { numbers: [1, 2] })];
+  }
   const allowed = `|l − r| ≤ ${figure(pooled(tensors.atol, row))} + ${figure(pooled(tensors.rtol, row))} · |r|`;
   return [h("h3", {}, t("worst")), h("p", { class: "soft small" }, `${counted} ${allowed}`),
     table([t("index"), t("left_word"), t("right_word"), t("error_over_allowed")], more.worst.map(([index, left, right, ratio]) => [h("span", { class: "mono" }, indexText(index)), figure(left, 6), figure(right, 6), figure(ratio, 3)]), { numbers: [1, 2, 3] })];

@@ -1,5 +1,9 @@
 // Puts the parts together, and listens to the keyboard.
 const TABS = ["overview", "unmatched", "rules"];
+// What capabilities add is drawn already; of several results each has its own.
+const ADDED = [...document.querySelectorAll("section.added")];
+for (const section of ADDED) section.remove();
+ADDED.splice(0, ADDED.length, ...ADDED.filter((section) => Number(section.dataset.result || 0) === current));
 let tab = "overview";
 let keysBox = null;
 const KEYS = [["/", "key_search"], ["↑ ↓", "key_rows"], ["Enter", "key_open"], ["Esc", "key_close"], ["j k", "key_next"], ["n p", "key_failure"], ["t", "key_theme"], ["l", "key_language"], ["?", "key_help"]];
@@ -53,7 +57,7 @@ function draw() {
   const open = drawer.row;
   inks.clear();
   const parts = {
-    overview: () => (ROWS ? [causesSection(), suspiciousSection(), chartSection(), stepsSection(), graphSection(), tableSection()] : []),
+    overview: () => (ROWS ? [causesSection(), suspiciousSection(), ...ADDED, chartSection(), stepsSection(), graphSection(), tableSection()] : []),
     unmatched: () => [unmatchedSection()],
     rules: () => [rulesSection()],
   };
@@ -63,6 +67,7 @@ function draw() {
   grid.body = grid.box = null;
   chart.canvas = null;
   page.replaceChildren(...[topBar(), resultsSection(), verdictSection(), tabBar(), ...parts[tab](), drawer.element].filter(Boolean));
+  for (const row of document.querySelectorAll(".added tr.marked")) row.closest(".wide").scrollTop = row.offsetTop - 120;
   if (grid.box) refilter();
   if (open >= 0) openDrawer(open);
 }
