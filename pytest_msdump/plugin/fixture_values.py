@@ -122,13 +122,15 @@ def generator(folder: Path) -> Callable[..., Report]:
         tokens: int = 32,
         forced: bool = True,
         batched: bool = False,
+        timeout: float = 600.0,
         profile: str | None = None,
         **options: Any,
     ) -> Report:
         __tracebackhide__ = True
         made, directory = offered("generation"), folder / "generation"
         how = made.Generations(tokens, is_forced=forced, is_batched=batched)
-        made.write_both(directory, (left, right), ("left", "right"), made.checked_prompts(prompts, "prompts"), how)
+        sides = made.side_of(left, "left", timeout=timeout), made.side_of(right, "right", timeout=timeout)
+        made.write_both(directory, sides, made.checked_prompts(prompts, "prompts"), how)
         options |= made.judged_by(profile)
         return assertions.assert_dumps_close(directory / "left", directory / "right", **options)
 

@@ -35,7 +35,7 @@ Decoder: TypeAlias = Callable[[Ids, npt.NDArray[np.bool_]], Generator[Any, Ids, 
 
 _LARGEST_PROMPTS_BYTES = 2**26
 _WANT = "give a JSON list of prompts, each a list of token ids"
-_FLOATS = ("float64", "float32", "float16", "bfloat16")
+FLOATS = ("float64", "float32", "float16", "bfloat16")
 
 
 class Said(NamedTuple):
@@ -128,6 +128,9 @@ def _decoded(
 
     for step in range(steps):
         logits.append(_checked(advance(), len(prompts), name, step))
+        if (logits[-1].dtype, logits[-1].shape) != (logits[0].dtype, logits[0].shape):
+            one, other = (f"{each.dtype} {tuple(each.shape)}" for each in (logits[0], logits[-1]))
+            raise ConfigError(f"{name}: yielded {one} at step 0 and {other} at step {step}; yield the same in each")
         chosen.append(_values(logits[-1]).argmax(-1))
     running.close()
     return [
@@ -142,7 +145,7 @@ def _checked(found: Any, count: int, name: str, step: int) -> RawArray:
         array = np.asarray(value)
         value = RawArray(array, array.shape, array.dtype.name)
     logits: RawArray = value
-    if logits.dtype not in _FLOATS or len(logits.shape) != 2 or logits.shape[0] != count:
+    if logits.dtype not in FLOATS or len(logits.shape) != 2 or logits.shape[0] != count or not logits.shape[1]:
         raise ConfigError(
             f"{name}: yielded {logits.dtype} {tuple(logits.shape)} at step {step}; yield the logits of the next token, "
             f"floats of shape ({count}, vocabulary)"
