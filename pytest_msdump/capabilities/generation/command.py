@@ -115,13 +115,13 @@ def run(parsed: argparse.Namespace) -> int:
         parsed.tokens, is_forced=not parsed.free, is_batched=parsed.batched, perturbed=perturbed, controls=controls
     )
     with progress.step("running both decoders"):
-        notes = write_both(directory, sides, prompts, how)
+        written = write_both(directory, sides, prompts, how)
     limits = derived_limits(directory, how) if perturbed else parsed.limits and Path(parsed.limits).absolute()
     table = {"left": "left", "right": "right", **judged_by(parsed.profile)}
     options = {"limits": limits and str(limits), "accept_looser": parsed.accept_looser, "report_dir": str(reports)}
     planned = plan(load_suite(file=None, table=table, options=options, directory=directory))
     files = tuple(dict.fromkeys(side.file for side in (*sides, *perturbed, *controls) if side.file))
-    left = replace(planned.left, notes=(*planned.left.notes, *notes))
+    left = replace(planned.left, notes=(*planned.left.notes, *written.notes))
     planned = replace(planned, left=left, extras=replace(planned.extras, files=files))
     found: list[Report] = []
 
@@ -130,5 +130,5 @@ def run(parsed: argparse.Namespace) -> int:
         return []
 
     code = gate(planned, keep, progress=progress, say=say)
-    print_lines(line for report in found for line in verdict_lines(report, say))
+    print_lines(line for report in found for line in verdict_lines(report, written.tokens, say))
     return code

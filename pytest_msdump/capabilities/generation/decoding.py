@@ -167,6 +167,33 @@ def write_side(directory: Path, said: Mapping[str, Sequence[Said]]) -> None:
                 writer.write(f"{kind}prompt_{prompt}.ids", one.ids, op_type="ArgMax")
 
 
+class OtherToken(NamedTuple):
+    """The first token that differs: its step, its ids, and how far apart the right's logits of both are."""
+
+    step: int
+    left: int
+    right: int
+    margin: float
+
+
+def other_token(left: Said, right: Said) -> OtherToken | None:
+    """Return the first token that differs; ``None`` where all agree.
+
+    >>> one, other = (Said(np.eye(3), np.array(ids), "float64") for ids in ([0, 1, 0], [0, 1, 2]))
+    >>> other_token(one, other)
+    OtherToken(step=2, left=0, right=2, margin=1.0)
+    """
+    differing = np.flatnonzero(left.ids != right.ids)
+    if not len(differing):
+        return None
+    step = int(differing[0])
+    ours, theirs = int(left.ids[step]), int(right.ids[step])
+    values = _values(RawArray(right.logits[step], right.logits[step].shape, right.dtype)).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        margin = abs(values[theirs] - values[ours]) if ours < len(values) else np.inf
+    return OtherToken(step, ours, theirs, float(margin))
+
+
 def common_part(left: Said, right: Said) -> tuple[Said, Said]:
     """Return what two free runs have in common: up to the first token that differs, and with it."""
     differing = np.flatnonzero(left.ids != right.ids)

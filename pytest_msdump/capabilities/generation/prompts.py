@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_msdump.capabilities.generation.decoding import (
     Ids,
+    OtherToken,
     Said,
     checked_prompts,
     common_part,
+    other_token,
     write_side,
 )
 from pytest_msdump.capabilities.generation.sides import Question, Side, side_of
 from pytest_msdump.core.model.comparison import OUTCOMES
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.ports import offered
-from pytest_msdump.core.text import ENGLISH, Parameter, Phrases
+from pytest_msdump.core.text import ENGLISH, Message, Parameter, Phrases
 
 __all__ = ["Generations", "checked_prompts", "derived_limits", "judged_by", "side_of", "verdict_lines", "write_both"]
 
@@ -45,8 +47,23 @@ class Generations(NamedTuple):
     controls: Sequence[Side] = ()
 
 
-def write_both(directory: Path, sides: tuple[Side, Side], prompts: list[list[int]], how: Generations) -> list[str]:
-    """Run both decoders and write their dumps into ``left`` and ``right``; return notes on what is not compared.
+class Tokens(NamedTuple):
+    """How many tokens of a prompt agree, of how many that are compared, and the first that does not."""
+
+    agree: int
+    compared: int
+    other: OtherToken | None
+
+
+class Written(NamedTuple):
+    """What is said of two dumps: notes on what is not compared, and the tokens of each prompt."""
+
+    notes: list[str]
+    tokens: dict[str, Tokens]
+
+
+def write_both(directory: Path, sides: tuple[Side, Side], prompts: list[list[int]], how: Generations) -> Written:
+    """Run both decoders and write their dumps into ``left`` and ``right``.
 
     Each prompt runs alone. `how.is_batched`: the left also runs all of them in one batch, padded on the left, which is
     held against the same reference.
@@ -66,7 +83,12 @@ def write_both(directory: Path, sides: tuple[Side, Side], prompts: list[list[int
     for what, found in (("perturbed", how.perturbed), ("control", how.controls)):
         for number, side in enumerate(found):
             write_side(directory / f"{what}_{number}", _said(side, prompts, forced, how))
-    return notes
+    tokens = {
+        f"{kind}prompt_{number}": Tokens(int((one.ids == other.ids).sum()), len(one.ids), other_token(one, other))
+        for kind, said in ours.items()
+        for number, (one, other) in enumerate(zip(said, theirs[kind], strict=True))
+    }
+    return Written(notes, tokens)
 
 
 def _said(side: Side, prompts: list[list[int]], forced: list[Ids] | None, how: Generations) -> dict[str, list[Said]]:
@@ -99,8 +121,8 @@ def judged_by(profile: str | None = None) -> dict[str, Any]:
     return {"profile": profile or PROFILE, "rule": [dict(one) for one in RULES], "min_coverage": 1.0}
 
 
-def verdict_lines(report: Report, say: Phrases = ENGLISH) -> Iterator[str]:
-    """Yield a line on each prompt: how far the logits are apart, and how many tokens agree."""
+def verdict_lines(report: Report, tokens: Mapping[str, Tokens], say: Phrases = ENGLISH) -> Iterator[str]:
+    """Yield a line on each prompt: how far the logits are apart, how many tokens agree, and the first that does not."""
     by_name = {one.left.key.op.label: one for one in report.records}
     for name, logits in by_name.items():
         prompt, _, what = name.rpartition(".")
@@ -109,10 +131,11 @@ def verdict_lines(report: Report, say: Phrases = ENGLISH) -> Iterator[str]:
             continue
         outcome = max((logits.verdict.outcome, ids.verdict.outcome), key=_SEVERITY.index)
         said: dict[str, Parameter] = {"prompt": prompt, "verdict": say(outcome.upper())}
-        kl, top1, count = logits.metrics.get("softmax_kl"), logits.metrics.get("top1_agreement"), ids.elements
-        if isinstance(kl, float) and isinstance(top1, float) and count:
+        kl, found = logits.metrics.get("softmax_kl"), tokens[prompt]
+        said["other"] = None if found.other is None else Message("other_token", found.other._asdict())
+        if isinstance(kl, float):
             # Less is rounding in float64.
             shown = f"{kl:.3g}" if kl >= _LEAST_KL else f"< {_LEAST_KL:g}"
-            yield say("prompt_verdict", **said, agree=round(top1 * count), n=count, kl=shown)
+            yield say("prompt_verdict", **said, agree=found.agree, n=found.compared, kl=shown)
         else:
             yield say("prompt_not_measured", **said)

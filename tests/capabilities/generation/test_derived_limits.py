@@ -139,3 +139,13 @@ def test_what_makes_no_limits_is_one_clear_line(
 ) -> None:
     assert generation("port", *options) == 4
     assert why in capsys.readouterr().err
+
+
+def test_the_fixture_derives_limits(msdump_generation: Callable[..., Any]) -> None:
+    names: dict[str, Any] = {}
+    exec(NET, names)
+    reference, derived = names["reference"], {"perturbed": [names["rounded"]], "tokens": 8}
+    assert len(msdump_generation(names["port"], reference, PROMPTS, **derived).records) == 4
+    msdump_generation(names["noisy"], reference, PROMPTS, tokens=8)
+    with pytest.raises(AssertionError, match=r"prompt_0\.logits"):
+        msdump_generation(names["noisy"], reference, PROMPTS, **derived)

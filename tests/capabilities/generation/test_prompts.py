@@ -14,6 +14,8 @@ from numpy_decoders import NET, PROMPTS
 from pytest_msdump.cli import main
 from pytest_msdump.core.errors import ConfigError
 
+SIDES = ("left", "right")
+
 
 @pytest.fixture
 def generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
@@ -85,6 +87,13 @@ def test_a_near_tie_warns_and_free_runs_are_compared_up_to_it(
     assert generation("tied_port", "tied_reference") == 0
     out = capsys.readouterr().out
     assert "prompt_0: WARN, 11 of 12 tokens agree" in out
+    ids, logits = (
+        {side: np.load(next(Path("msdump-report/generation", side).glob(f"prompt_0_{what}*"))) for side in SIDES}
+        for what in ("ids", "logits")
+    )
+    left, right = (int(ids[side][3]) for side in SIDES)
+    apart = float(logits["right"][3, right]) - float(logits["right"][3, left])
+    assert f"first other token at step 3: id {left} left, {right} right, {apart:.3g} apart" in out
     assert "near tie: 1 of 12 choices differs, at [3]" in " ".join(out.split())
     assert generation("tied_port", "tied_reference", "--free") == 0
     assert "prompt_0: 4 of 12 tokens are compared, up to the first that differs" in capsys.readouterr().out
