@@ -131,6 +131,7 @@ def main() -> None:
     """Print both tables, and each run that is not as it should be."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=4, help="models of each kind (default: 4)")
+    parser.add_argument("--models", nargs="+", metavar="NAME", help="llama, qwen3, mixtral, gpt2 (default: all)")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--mistake-seeds", type=int, default=1, help="of these, with mistakes (default: 1)")
     parser.add_argument("--tokens", type=int, default=12)
@@ -142,7 +143,8 @@ def main() -> None:
     for seed in range(parsed.first_seed, parsed.first_seed + parsed.seeds):
         rng = np.random.default_rng(seed)
         prompts = [rng.integers(1, VOCABULARY, length).tolist() for length in _LENGTHS]
-        for name, model in models(seed).items():
+        made_of = models(seed)
+        for name, model in ((one, made_of[one]) for one in parsed.models or made_of):
             routed = Routes(model, decoder(model))
             right = Kept(routed.decode)
             folder = Path(mkdtemp())

@@ -172,6 +172,11 @@ class LimitsFile:
         """Identity of all that a verdict may depend on."""
         return hashlib.sha256(f"{self.name}\n{limits_text(self)}".encode(errors="surrogateescape")).hexdigest()
 
+    @cached_property
+    def metrics(self) -> frozenset[str]:
+        """The metrics that some tensor has a limit on."""
+        return frozenset(metric for tensor in self.tensors.values() for metric in tensor.metrics)
+
     def __repr__(self) -> str:
         # Keys of caches are made of it.
         return f"LimitsFile({self.digest})"

@@ -227,7 +227,8 @@ class Policy:
     def marks(self) -> frozenset[str]:
         """The keys of capabilities that rules have, or that metrics with a limit are of."""
         rules = (*self.rules, *self.of_pairs.values())
-        limited = (*self.marker, *(metric for rule in rules for metric in rule.bounds))
+        of_file = self.limits.metrics if self.limits is not None else ()
+        limited = (*self.marker, *of_file, *(metric for rule in rules for metric in rule.bounds))
         kinds = (METRICS[metric_id(name)].of for name in limited)
         return frozenset((*(mark for rule in rules for mark in rule.marks), *filter(None, kinds)))
 

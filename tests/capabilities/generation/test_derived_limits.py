@@ -149,3 +149,27 @@ def test_the_fixture_derives_limits(msdump_generation: Callable[..., Any]) -> No
     msdump_generation(names["noisy"], reference, PROMPTS, tokens=8)
     with pytest.raises(AssertionError, match=r"prompt_0\.logits"):
         msdump_generation(names["noisy"], reference, PROMPTS, **derived)
+
+
+def test_a_number_of_ids_that_rounding_flips_is_no_permission_beside_a_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rule judges each of them; without a rule, so many may be any other."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    logits = rng.normal(0, 5, (40, 64)).astype(np.float32)
+    for side, flipped in (("reference", 0), ("perturbed", 1), ("run", 3)):
+        tokens = logits.argmax(-1)
+        tokens[:flipped] = (tokens[:flipped] + 1) % 64
+        values = {"logits": logits * np.float32(1 if side == "reference" else 1 + 2e-7), "tokens": tokens}
+        Path(side).mkdir()
+        for number, (name, value) in enumerate(values.items()):
+            np.save(f"{side}/{name}.0.{1_700_000_000_000_000 + number}.npy", value)
+    assert main(["calibrate", "reference", "perturbed", "--logits", "logits"]) == 0
+    found = _file("msdump.limits.json")["tensors"]
+    assert found["tokens:output:0"]["unstable"] == {"flipped": 1, "of": 40}
+    assert {"softmax_kl", "max_softmax_kl"} < found["logits:output:0"].keys()
+    compare = ["compare", "run", "reference", "--limits", "msdump.limits.json"]
+    assert main(compare) == 0
+    Path("msdump.toml").write_text('[[msdump.rule]]\nmatch = "tokens"\nties = "logits"\n')
+    assert main([*compare, "--config", "msdump.toml"]) == 1
