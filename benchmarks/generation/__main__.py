@@ -181,6 +181,8 @@ def main() -> None:
                 if found.said != found.truth:
                     print(f"other token: {name}, {way} (seed {seed}): {found.said} instead of {found.truth}")
             shutil.rmtree(folder)
+            counted = sum(runs.values(), Counter()), sum(wrong.values(), Counter())
+            print(f"after {name} of seed {seed}: sound {dict(counted[0])}, mistakes {dict(counted[1])}", flush=True)
     _table("sound", runs)
     if wrong:
         _table("mistakes", wrong)

@@ -14,7 +14,7 @@ no_softmax | row {place:place} has NaN or +Inf, or nothing else than -Inf | 行 
 # prompts
 prompt_verdict | {prompt}: {verdict}, {agree} of {n} tokens agree, KL {kl} nats per token{other} | {prompt}：{verdict}，{n} 个 token 中 {agree} 个一致，KL 为每 token {kl} nat{other}
 prompt_not_measured | {prompt}: {verdict}, KL could not be measured{other} | {prompt}：{verdict}，无法测量 KL{other}
-other_token | ; first other token at step {step}: id {left} left, {right} right, {margin:number} apart | ；首个不同的 token 在第 {step} 步：左侧 id {left}，右侧 {right}，相差 {margin:number}
+other_token | ; first other token at step {step}: id {left} left, {right} right, {margin:.3g} apart | ；首个不同的 token 在第 {step} 步：左侧 id {left}，右侧 {right}，相差 {margin:.3g}
 # choices
 near_ties | near tie: {n:,} of {elements:,} choices differs, at {place:place}: id {left} left, {right} right, whose values in {values} are {margin:number} apart; these are off by {error:number} | near ties: {n:,} of {elements:,} choices differ, first at {place:place}: id {left} left, {right} right, whose values in {values} are {margin:number} apart; these are off by {error:number} | 近似并列：{elements:,} 个选择中有 {n:,} 个不同，首个在 {place:place}：左侧 id {left}，右侧 {right}，其在 {values} 中的值相差 {margin:number}，而误差为 {error:number}
 same_choices | the same choices from {values}, in another order or among equal values | 从 {values} 中的选择相同，仅顺序不同或取值相等
