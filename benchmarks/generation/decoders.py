@@ -1,4 +1,4 @@
-"""Tiny transformers with random weights, run in sound other ways, and with mistakes."""
+"""Tiny transformers with random weights, and decoders of them: with a cache or without, and what these do wrong."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import (
     GPT2Config,
@@ -19,14 +20,16 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-VOCABULARY = 256
+Decoder = Callable[..., Iterator[Any]]
+
+VOCABULARY, HEADS, KEYS, EXPERTS, CHOSEN = 256, 8, 2, 4, 2
 _SIZES = {
     "vocab_size": VOCABULARY,
     "hidden_size": 64,
     "intermediate_size": 128,
     "num_hidden_layers": 4,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
+    "num_attention_heads": HEADS,
+    "num_key_value_heads": KEYS,
     "max_position_embeddings": 256,
     "attn_implementation": "eager",
 }
@@ -37,11 +40,18 @@ def models(seed: int) -> dict[str, Any]:
     made: dict[str, Any] = {
         "llama": partial(LlamaForCausalLM, LlamaConfig(**_SIZES)),
         "qwen3": partial(Qwen3ForCausalLM, Qwen3Config(**_SIZES, head_dim=8)),
-        "mixtral": partial(MixtralForCausalLM, MixtralConfig(**_SIZES, num_local_experts=4)),
+        "mixtral": partial(MixtralForCausalLM, MixtralConfig(**_SIZES, num_local_experts=EXPERTS)),
         "gpt2": partial(
             GPT2LMHeadModel,
             GPT2Config(
-                vocab_size=VOCABULARY, n_embd=64, n_layer=4, n_head=8, n_positions=256, attn_implementation="eager"
+                vocab_size=VOCABULARY,
+                n_embd=64,
+                n_layer=4,
+                n_head=HEADS,
+                n_positions=256,
+                bos_token_id=0,
+                eos_token_id=0,
+                attn_implementation="eager",
             ),
         ),
     }
@@ -57,116 +67,96 @@ def models(seed: int) -> dict[str, Any]:
     return found
 
 
-def decoder(model: Any, *, cached: bool = True, positions: bool = True, shift: int = 0) -> Callable[..., Iterator[Any]]:
-    """Return a decoder of a model: with a cache, or with all tokens in each step."""
-
-    @torch.no_grad()
-    def decode(ids: Any, mask: Any) -> Iterator[Any]:
-        tokens, seen = torch.from_numpy(ids), torch.from_numpy(mask).long()
-        cache = None
-        new = tokens
-        while True:
-            places = (seen.cumsum(-1) - 1).clamp(min=0) + (shift if cache is not None else 0)
-            given = {"position_ids": places[:, -new.shape[1] :]} if positions else {}
-            out = model(input_ids=new, attention_mask=seen, past_key_values=cache, use_cache=cached, **given)
-            chosen = yield out.logits[:, -1]
-            step = torch.from_numpy(chosen)[:, None]
-            tokens, seen = torch.cat([tokens, step], -1), torch.cat([seen, torch.ones_like(step)], -1)
-            cache, new = (out.past_key_values, step) if cached else (None, tokens)
-
-    return decode
-
-
-def sound(model: Any) -> dict[str, Callable[..., Iterator[Any]]]:
-    """Return the same model in other ways."""
-    fast = copy.deepcopy(model)
-    fast.config._attn_implementation = "sdpa"
-    # Experts are not multiplied in float64.
-    double = {} if hasattr(model.config, "num_local_experts") else {"float64": decoder(copy.deepcopy(model).double())}
-    return {
-        "itself": decoder(model),
-        "sdpa": decoder(fast),
-        "no cache": decoder(model, cached=False),
-        **double,
-        "bfloat16": decoder(copy.deepcopy(model).bfloat16()),
-        "bfloat16 sdpa": decoder(copy.deepcopy(fast).bfloat16()),
-    }
-
-
-def _changed(model: Any, change: Callable[[Any], object]) -> Any:
+def changed(model: Any, change: Callable[[Any], object]) -> Any:
+    """Return a copy of a model that was changed."""
     other = copy.deepcopy(model)
     with torch.no_grad():
         change(other)
     return other
 
 
-def mistakes(model: Any) -> dict[str, Callable[..., Iterator[Any]]]:
-    """Return the model with one mistake each, as far as it has what is changed."""
-    head = model.lm_head.weight
+def perturbed(model: Any, u: float, seed: int = 1) -> Any:
+    """Return the model with each weight times 1 + u · ξ, ξ uniform between -1 and 1."""
+    random = torch.Generator().manual_seed(seed)
 
-    def layers(other: Any) -> Any:
-        return other.transformer.h if hasattr(other, "transformer") else other.model.layers
+    def perturb(other: Any) -> None:
+        for parameter in other.parameters():
+            parameter.mul_(1 + u * (2 * torch.rand(parameter.shape, generator=random) - 1))
 
-    def norm(other: Any) -> Any:
-        return other.transformer.ln_f if hasattr(other, "transformer") else other.model.norm
-
-    def roll(other: Any) -> None:
-        other.lm_head.weight = torch.nn.Parameter(head.roll(1, 0))
-
-    def row(other: Any) -> None:
-        weight = head.clone()
-        weight[7] *= 1.3
-        other.lm_head.weight = torch.nn.Parameter(weight)
-
-    changes: dict[str, Callable[[Any], object]] = {
-        "vocabulary shifted by one": roll,
-        "one row of the vocabulary too large": row,
-        "norm at the end scaled": lambda other: norm(other).weight.mul_(1.05),
-        "a layer left out": lambda other: layers(other).__delitem__(2),
-        "layers exchanged": lambda other: other.load_state_dict(_exchanged(other.state_dict())),
-    }
-    if not hasattr(model, "transformer"):
-        attention = "self_attn"
-
-        def heads(other: Any) -> None:
-            weight = getattr(layers(other)[1], attention).k_proj.weight
-            weight.copy_(weight.reshape(2, -1, weight.shape[1]).flip(0).reshape(weight.shape))
-
-        def half(other: Any) -> None:
-            for layer in layers(other):
-                weight = layer.self_attn.q_proj.weight
-                weight.copy_(weight.reshape(8, 2, -1, weight.shape[1]).transpose(1, 2).reshape(weight.shape))
-
-        changes |= {
-            "key heads exchanged": heads,
-            "rotary halves interleaved": half,
-            "theta": lambda other: _theta(other, 1.5),
-            "attention scale": lambda other: [setattr(one.self_attn, "scaling", 0.3) for one in layers(other)],
-        }
-    if hasattr(model.config, "num_local_experts"):
-        changes["experts exchanged"] = lambda other: _experts(layers(other)[0].mlp)
-    found = {name: decoder(_changed(model, change)) for name, change in changes.items()}
-    found["cache: positions one too far"] = decoder(model, shift=1)
-    return found
+    return changed(model, perturb)
 
 
-def _theta(other: Any, factor: float) -> None:
-    rotary = other.model.rotary_emb
-    rotary.inv_freq = rotary.inv_freq**factor
+def decoder(
+    model: Any,
+    *,
+    cached: bool = True,
+    shift: int = 0,
+    spoils_cache: bool = False,
+    window: int | None = None,
+    reads_padding: bool = False,
+    first: int = 0,
+) -> Decoder:
+    """Return a decoder of a model: with a cache, or with all tokens in each step.
+
+    Mistakes: places that are `shift` too far once there is a cache; the first key of a cache that is gone; a `window`
+    of tokens instead of all; padding that is read; a `first` token whose id is so much larger.
+    """
+
+    @torch.no_grad()
+    def decode(ids: Any, mask: Any) -> Iterator[Any]:
+        tokens, seen = torch.from_numpy(ids), torch.from_numpy(mask).long()
+        if first:
+            rows, starts = np.arange(len(ids)), mask.argmax(-1)
+            tokens[rows, starts] = (tokens[rows, starts] + first) % VOCABULARY
+        cache = None
+        new = tokens
+        while True:
+            places = (seen.cumsum(-1) - 1).clamp(min=0) + (shift if cache is not None else 0)
+            read = torch.ones_like(seen) if reads_padding else seen
+            if window:
+                new, read = tokens[:, -window:], read[:, -window:]
+            places = places[:, -new.shape[1] :]
+            out = model(
+                input_ids=new, attention_mask=read, position_ids=places, past_key_values=cache, use_cache=cached
+            )
+            chosen = yield out.logits[:, -1]
+            step = torch.from_numpy(chosen)[:, None]
+            tokens, seen = torch.cat([tokens, step], -1), torch.cat([seen, torch.ones_like(step)], -1)
+            cache, new = (out.past_key_values, step) if cached else (None, tokens)
+            if spoils_cache:
+                for layer in cache.layers:
+                    layer.keys[torch.arange(len(ids)), :, torch.from_numpy(mask.argmax(-1))] = 0.0
+
+    return decode
 
 
-def _experts(mlp: Any) -> None:
-    for name, parameter in mlp.experts.named_parameters():
-        if parameter.ndim == 3:
-            parameter.copy_(parameter[[1, 0, *range(2, len(parameter))]])
-            del name
+class Routes:
+    """The experts that each real token of each prompt goes to, as a model's routers choose them."""
 
+    def __init__(self, model: Any, run: Decoder) -> None:
+        # By prompt, and how many ran at once.
+        self.found: dict[tuple[tuple[int, ...], int], list[Any]] = {}
+        self._run, self._now = run, []
+        for module in model.modules():
+            if type(module).__name__.endswith("TopKRouter"):
+                module.register_forward_hook(lambda _module, _given, out: self._now.append(out[2].sort(-1)[0].numpy()))
 
-def _exchanged(state: dict[str, Any]) -> dict[str, Any]:
-    def other(key: str) -> str:
-        for one, two in ((".1.", ".2."), (".2.", ".1.")):
-            if f"layers{one}" in key or f".h{one}" in key:
-                return key.replace(f"layers{one}", f"layers{two}").replace(f".h{one}", f".h{two}")
-        return key
+    def decode(self, ids: Any, mask: Any) -> Iterator[Any]:
+        """Decode, and note which experts were chosen."""
+        running, chosen, real = self._run(ids, mask), None, mask
+        prompts = [tuple(row[kept].tolist()) for row, kept in zip(ids, mask, strict=True)]
+        own: list[list[Any]] = [self.found.setdefault((prompt, len(ids)), []) for prompt in prompts]
+        while True:
+            self._now.clear()
+            logits = next(running) if chosen is None else running.send(chosen)
+            if self._now:
+                layers = np.stack([one.reshape(len(ids), -1, CHOSEN) for one in self._now])
+                for row, found in enumerate(own):
+                    found.append(layers[:, row, real[row, -layers.shape[2] :]])
+            chosen = yield logits
+            real = np.ones((len(ids), 1), bool)
 
-    return {key: state[other(key)].clone() for key in state}
+    def differ_from(self, other: Routes) -> bool:
+        """Whether a token goes to another expert than in another run of the same prompts."""
+        others = {prompt: np.concatenate(found, 1) for (prompt, _), found in other.found.items() if found}
+        return any((np.concatenate(found, 1) != others[key[0]]).any() for key, found in self.found.items() if found)

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -113,6 +114,7 @@ def repeater(folder: Path) -> Callable[..., Repeats]:
 
 def generator(folder: Path) -> Callable[..., Report]:
     """Return the value of the fixture ``msdump_generation``."""
+    numbers = count(1)
 
     def generation(
         left: Any,
@@ -122,14 +124,25 @@ def generator(folder: Path) -> Callable[..., Report]:
         tokens: int = 32,
         forced: bool = True,
         batched: bool = False,
+        timeout: float = 600.0,
+        perturbed: Sequence[Any] = (),
+        controls: Sequence[Any] = (),
         profile: str | None = None,
         **options: Any,
     ) -> Report:
         __tracebackhide__ = True
-        made, directory = offered("generation"), folder / "generation"
-        how = made.Generations(tokens, is_forced=forced, is_batched=batched)
-        made.write_both(directory, (left, right), ("left", "right"), made.checked_prompts(prompts, "prompts"), how)
+        made, directory = offered("generation"), folder / f"generation_{next(numbers)}"
+
+        def side(given: Any, name: str) -> Any:
+            return made.side_of(given, name, timeout=timeout)
+
+        runs = [[side(one, name) for one in found] for name, found in (("perturbed", perturbed), ("control", controls))]
+        how = made.Generations(tokens, forced, batched, *runs)
+        sides = side(left, "left"), side(right, "right")
+        made.write_both(directory, sides, made.checked_prompts(prompts, "prompts"), how)
         options |= made.judged_by(profile)
+        if perturbed:
+            options["limits"] = made.derived_limits(directory, how)
         return assertions.assert_dumps_close(directory / "left", directory / "right", **options)
 
     return generation

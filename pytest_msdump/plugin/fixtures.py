@@ -120,7 +120,8 @@ def msdump_repeats(tmp_path: Path) -> Callable[..., Repeats]:
 def msdump_generation(tmp_path: Path) -> Callable[..., Report]:
     """Fail where two decoders say something else: msdump_generation(left, right, prompts, tokens=32, batched=True).
 
-    Each takes ids and mask, yields logits, and is sent ids; see `generation.decoding`. Options are as of
+    Each takes ids and mask, yields logits, and is sent ids; see `generation.decoding`. Or it is a command, of text or
+    words, as of `generation.sides`, which may take `timeout` seconds. Options are as of
     `assert_dumps_close`, with forced=False each side goes on with its own tokens.
     """
     generation: Callable[..., Report] = _values().generator(tmp_path)

@@ -41,6 +41,15 @@ def decode(ids, mask):
         ids = yield np.eye(8)[ids.sum(-1) % 8]
         ids = ids[:, None]
 """
+SAID = """
+import json, os
+import numpy as np
+
+asked = json.load(open(os.environ["MSDUMP_PROMPTS"]))
+for number, prompt in enumerate(asked["prompts"]):
+    said = [sum(prompt), *asked["forced"][number][:-1]]
+    np.save(os.environ["MSDUMP_LOGITS"] + f"/prompt_{number}.logits.npy", np.eye(8)[np.array(said) % 8])
+"""
 
 
 @pytest.fixture
@@ -78,6 +87,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(PROGRAM, "utf-8")
     for name in ("port.py", "ref.py"):
         (tmp_path / name).write_text(DECODER, "utf-8")
+    (tmp_path / "said.py").write_text(SAID, "utf-8")
     (tmp_path / "p.json").write_text("[[1, 2], [3]]", "utf-8")
     (tmp_path / "data_dump.json").write_text(CONFIGURATION, "utf-8")
     monkeypatch.setattr("webbrowser.open", lambda _address: True)

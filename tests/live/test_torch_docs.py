@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -53,4 +54,9 @@ def test_every_option_of_the_page_exists() -> None:
 
 def test_two_decoders_say_what_the_tutorial_shows(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
-    assert follow_live(DECODER, {"torch"}, tmp_path, tmp_path) == 4
+    packages = {"torch"}
+    if mindspore := os.environ.get("MSDUMP_MINDSPORE_PYTHON"):
+        # An environment of its own, as the page names it.
+        (tmp_path / "ms").symlink_to(Path(mindspore).parents[1])
+        packages.add("mindspore")
+    assert follow_live(DECODER, packages, tmp_path, tmp_path) == 5 + len(packages)

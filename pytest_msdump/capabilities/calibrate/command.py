@@ -13,7 +13,7 @@ from pytest_msdump.cli.output import add_quiet, phrases, print_lines, terminal_w
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import shell_line
 from pytest_msdump.core.facts.profiles import MOST_LOOSER
-from pytest_msdump.core.limits.permissions import looser_than_default
+from pytest_msdump.core.limits.permissions import looser_than_default, squared
 from pytest_msdump.core.report.tables import hanging
 from pytest_msdump.core.settings.options import finite
 from pytest_msdump.core.storage.locations import parse_location
@@ -63,6 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: the rounding unit of the reference)",
     )
     parser.add_argument(
+        "--logits", metavar="NAME", action="append", default=[], help="tensors whose KL is limited, too; repeatable"
+    )
+    parser.add_argument(
         "-o",
         "--out",
         metavar="FILE",
@@ -90,6 +93,7 @@ def run(parsed: argparse.Namespace) -> int:
         coarse=[_dump(one) for one in parsed.coarse],
         alpha=finite(parsed.alpha, f"--alpha: {parsed.alpha!r} is no number; give e.g. 0.05"),
         u=None if parsed.u is None else _unit(parsed.u),
+        rules=[{"match": one, "logits": True} for one in parsed.logits],
         watch=Progress("msdump calibrate", quiet=parsed.quiet),
     )
     risen = write_limits(Path(parsed.out), limits, accept_looser=parsed.accept_looser, reason=parsed.reason)
@@ -120,8 +124,9 @@ def _summary(file: str, limits: LimitsFile, say: Phrases) -> list[str]:
 
 def _looser(limits: LimitsFile, say: Phrases) -> Iterator[str]:
     """Yield how many limits are far looser than `default`, the loosest of them, and what they need."""
+    dtype = limits.perturbed.dtype or limits.reference.dtype
     found = sorted(
-        (looser_than_default(metric, limits.multipliers[one.kind] * base.effective, limits.reference.dtype), name)
+        (looser_than_default(metric, squared(metric, limits.multipliers[one.kind] * base.effective), dtype), name)
         for name, one in limits.tensors.items()
         for metric, base in (() if one.chaotic else one.metrics.items())
     )

@@ -35,6 +35,7 @@ from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.facts.profiles import (
     ASSUMED_MULTIPLIERS,
     CALIBRATED_METRICS,
@@ -44,8 +45,9 @@ from pytest_msdump.core.facts.profiles import (
     MOST_LOOSER,
     OUTLYING,
 )
-from pytest_msdump.core.limits.permissions import looser_than_default
+from pytest_msdump.core.limits.permissions import least_base, linear, looser_than_default, squared
 from pytest_msdump.core.limits.resolve import computed_dtype
+from pytest_msdump.core.model.record import CHOICES
 from pytest_msdump.core.storage.files import naming, write_atomic
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.suite.load import Suite
@@ -74,6 +76,7 @@ class _Tensor:
     kind: str
     dtype: str
     computed: str
+    stored: str
     differing: int
     values: Mapping[str, float]
 
@@ -106,14 +109,19 @@ def calibrate(
     coarse: Sequence[Path] = (),
     alpha: float = 0.05,
     u: float | None = None,
+    rules: Sequence[Mapping[str, Any]] = (),
     watch: Watch = unwatched,
 ) -> LimitsFile:
-    """Return the limits that runs of a reference show."""
+    """Return the limits that runs of a reference show; `rules` say which tensors are logits, or chosen from some."""
     if not perturbed:
         raise ConfigError("there is no perturbed run; give one or more after the reference")
     if not 0 < alpha < 1:
         raise ConfigError(f"alpha = {alpha:g} is no share of runs; give a number between 0 and 1, e.g. 0.05")
-    runs = [_run(path, reference, "perturbed run", watch) for path in perturbed]
+
+    def run_of(path: Path, what: str) -> _PerturbedRun:
+        return _run(path, reference, what, watch, rules)
+
+    runs = [run_of(path, "perturbed run") for path in perturbed]
     floats = Counter(one.computed for one in runs[0].tensors.values() if not one.is_exact).most_common(1)
     # The float type that most tensors of the reference were computed in.
     dtype = floats[0][0] if floats else ""
@@ -121,13 +129,13 @@ def calibrate(
     for run in runs:
         by_u.setdefault(_u_of(run, u or rounding_unit(dtype) or COARSE_UNIT), []).append(run)
     for path in coarse:
-        run = _run(path, reference, "coarse run", watch)
+        run = run_of(path, "coarse run")
         by_u.setdefault(_u_of(run, COARSE_UNIT), []).append(run)
     for run in (one for found in by_u.values() for one in found):
         if not any(tensor.differing for tensor in run.tensors.values()):
             raise ConfigError(f"perturbed run {run.dump.root}: every tensor is equal to the reference's: not perturbed")
-    exact = _run(golden, reference, "golden run", watch) if golden is not None else None
-    harmless = [_run(path, reference, "control run", watch) for path in controls]
+    exact = run_of(golden, "golden run") if golden is not None else None
+    harmless = [run_of(path, "control run") for path in controls]
     own_runs = by_u[min(by_u)]
     for run in own_runs:
         _refuse_unlike(run)
@@ -146,6 +154,7 @@ def calibrate(
             seeds=tuple(run.perturbation["seed"] for run in by_u[own] if "seed" in run.perturbation),
             coarse=tuple(sorted(one for one in by_u if one != own)),
             golden=golden is not None,
+            dtype=_coarser_in(own_runs),
         ),
         multipliers=multipliers,
         controls=len(harmless),
@@ -225,9 +234,10 @@ def _limits(
             continue
         largest = {u: max(one.values[metric] for one in tensors) for u, tensors in found.items()}
         exact = golden.tensors[name].values[metric] if golden and name in golden.tensors else 0.0
+        least = least_base(metric, unit)
         amp = {exponent_of(u): rounded_up(value / u) for u, value in largest.items()} if len(found) > 1 else {}
-        metrics[metric] = Base(rounded_up(max(largest[own], exact, unit)), amp)
-        is_chaotic = is_chaotic or _is_chaotic(largest, unit, ASSUMED_MULTIPLIERS[first.kind])
+        metrics[metric] = Base(rounded_up(max(largest[own], exact, least)), amp)
+        is_chaotic = is_chaotic or _is_chaotic(largest, least, ASSUMED_MULTIPLIERS[first.kind])
     return TensorLimits(first.elements, first.kind, metrics, chaotic=is_chaotic)
 
 
@@ -243,7 +253,8 @@ def _refuse_unlike(run: _PerturbedRun) -> None:
     """Refuse a perturbed run of which hardly a tensor is near the reference: another model, or chaos."""
     far = []
     for tensor in (one for one in run.tensors.values() if one.differing and not one.is_exact):
-        limits = {metric: ASSUMED_MULTIPLIERS[tensor.kind] * value for metric, value in tensor.values.items()}
+        m = ASSUMED_MULTIPLIERS[tensor.kind]
+        limits = {metric: squared(metric, m * value) for metric, value in tensor.values.items()}
         # A limit of 1 or more is met by every tensor; in 16 bits rounding alone may be that large.
         looser = max((looser_than_default(*one, tensor.computed) for one in limits.items()), default=0.0)
         is_fine = (rounding_unit(tensor.computed) or 1.0) < COARSE_UNIT
@@ -262,9 +273,10 @@ def _refuse_outlying(run: _PerturbedRun, perturbed: Sequence[_PerturbedRun], pla
     for name, tensor in run.tensors.items():
         unit, m = rounding_unit(tensor.dtype), ASSUMED_MULTIPLIERS[tensor.kind]
         for metric, value in tensor.values.items() if unit and not tensor.is_exact else ():
-            least = max(unit, min(one.tensors[name].values.get(metric, 0.0) for one in perturbed))
+            least = max(least_base(metric, unit), min(one.tensors[name].values.get(metric, 0.0) for one in perturbed))
             # A few elements may be near by luck.
-            counts = tensor.elements >= _FEW or looser_than_default(metric, value, tensor.computed) > 1
+            looser = looser_than_default(metric, squared(metric, value), tensor.computed)
+            counts = tensor.elements >= _FEW or looser > 1
             if m * least < 1 and counts and value > OUTLYING * m * least:
                 found[name] = max(found.get(name, (0.0, "", 0.0)), (value / least, metric, value))
     if found:
@@ -272,15 +284,16 @@ def _refuse_outlying(run: _PerturbedRun, perturbed: Sequence[_PerturbedRun], pla
         more = f", and {len(found) - 1} more tensors" if len(found) > 1 else ""
         raise ConfigError(
             f"{place}: {name} is {score:.3g} times as far from the reference as a perturbed run ({metric} "
-            f"{number(value)}){more}: a harmless run is not; record it again, or leave it out"
+            f"{number(squared(metric, value))}){more}: a harmless run is not; record it again, or leave it out"
         )
 
 
-def _run(path: Path, reference: Path, what: str, watch: Watch) -> _PerturbedRun:
+def _run(path: Path, reference: Path, what: str, watch: Watch, rules: Sequence[Mapping[str, Any]]) -> _PerturbedRun:
     # A golden run is what the reference is compared with.
     is_golden = what == "golden run"
     left, right = (reference, path) if is_golden else (path, reference)
     table = {"left": left, "right": right, "io": "all", "without": ["kl_divergence"]}
+    table |= {"rule": [dict(one) for one in rules]} if rules else {}
     planned = plan(load_suite(file=None, table=table, options={}, directory=Path.cwd(), name="msdump calibrate"))
     place = f"{what} {path}"
     if not is_golden:
@@ -323,15 +336,28 @@ def _measured(record: Record, place: str, kind: str) -> _Tensor:
             f"{place}: {address} has NaN or Inf at {mismatch} of {found.elements} positions where the reference "
             "has not, or the other way round; such a run says nothing of rounding"
         )
-    values = {metric: 0.0 if found.equal else record.judged_value(metric) for metric in CALIBRATED_METRICS}
+    # KL is of tensors that a rule calls logits.
+    metrics = [one for one in CALIBRATED_METRICS if METRICS[one].of is None or one in found.measurements]
+    values = {metric: 0.0 if found.equal else record.judged_value(metric) for metric in metrics}
+    is_ruled = any(one.code in CHOICES for one in record.remarks)
     return _Tensor(
         elements=found.elements,
         kind=kind,
         dtype=record.judged_as,
         computed=computed_dtype(record.left.dtype or "", record.right.dtype or "", record.remarks),
-        differing=found.differing,
-        values={metric: float(value) for metric, value in values.items() if isinstance(value, int | float)},
+        stored=record.right.dtype or "",
+        # A rule judges those that were chosen from values.
+        differing=0 if is_ruled else found.differing,
+        values={name: linear(name, float(value)) for name, value in values.items() if isinstance(value, int | float)},
     )
+
+
+def _coarser_in(runs: Sequence[_PerturbedRun]) -> str:
+    """Return the type that perturbed runs were computed in, where that is coarser than most of the reference."""
+    floats = [one for run in runs for one in run.tensors.values() if not one.is_exact]
+    ((stored, _),) = Counter(one.stored for one in floats).most_common(1) or [("", 0)]
+    ((computed, _),) = Counter(one.computed for one in floats).most_common(1) or [("", 0)]
+    return computed if stored != computed else ""
 
 
 def _u_of(run: _PerturbedRun, otherwise: float) -> float:
@@ -374,8 +400,8 @@ def tightened(limits: LimitsFile, records: Iterable[Record]) -> LimitsFile:
             if base is None or check.base is None or not isinstance(check.value, int | float):
                 continue
             # A left side of a coarser type was judged by a scaled base.
-            unit = rounding_unit(record.judged_as)
-            value = max(float(check.value), unit) * base.effective / check.base
+            least = least_base(check.metric, rounding_unit(record.judged_as))
+            value = max(linear(check.metric, float(check.value)), least) * base.effective / check.base
             of_tensor = measured.setdefault(name, {})
             of_tensor[check.metric] = max(value, of_tensor.get(check.metric, 0.0))
     tensors = {
@@ -429,8 +455,8 @@ def _risen(before: LimitsFile, after: LimitsFile) -> Iterator[str]:
         )
         for metric, was, will_be in bounds:
             if was is not None and (will_be is None or will_be > was):
-                rises = "none" if will_be is None else number(will_be)
-                yield f"{name}: {metric} {number(was)} -> {rises}"
+                rises = "none" if will_be is None else number(squared(metric, will_be))
+                yield f"{name}: {metric} {number(squared(metric, was))} -> {rises}"
 
 
 def _bound(limits: LimitsFile, tensor: TensorLimits, metric: str) -> float | None:

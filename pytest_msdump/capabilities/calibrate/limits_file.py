@@ -18,6 +18,7 @@ from typing import Any
 from pytest_msdump.capabilities.run_origins.reference import MANIFEST_DIGESTS, ReferenceFacts
 from pytest_msdump.core.dtypes import coarser, rounding_unit
 from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.facts.profiles import (
     ASSUMED_MULTIPLIERS,
@@ -26,11 +27,12 @@ from pytest_msdump.core.facts.profiles import (
     METRIC_VERSION,
     MOST_LOOSER,
     SMALL_ELEMENTS,
+    SQUARED_METRICS,
 )
 from pytest_msdump.core.forms import Form, WrongValueError, expected, in_words, list_of, nullable, optional, table
 from pytest_msdump.core.forms.values import FLAG, checked, one_of, whole
 from pytest_msdump.core.limits.judge import passing_bound
-from pytest_msdump.core.limits.permissions import looser_than_default
+from pytest_msdump.core.limits.permissions import looser_than_default, squared
 from pytest_msdump.core.model.comparison import Limit
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import COORDINATES, Pairing, TensorKey
@@ -53,7 +55,10 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Perturbed:
-    """The perturbed runs: `u` of each value of `what` was changed, with these `seeds`, and in `coarse` runs more."""
+    """The perturbed runs: `u` of each value of `what` was changed, with these `seeds`, and in `coarse` runs more.
+
+    `dtype` is what they were computed in, where that is coarser than the reference.
+    """
 
     u: float
     runs: int = 1
@@ -61,11 +66,15 @@ class Perturbed:
     seeds: tuple[int, ...] = ()
     coarse: tuple[float, ...] = ()
     golden: bool = False
+    dtype: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What rounding does to one tensor in one metric; `amp` is the metric by -log2(u), divided by that u."""
+    """What rounding does to one tensor in one metric; `amp` is the metric by -log2(u), divided by that u.
+
+    Of `SQUARED_METRICS` all of it is of the square root.
+    """
 
     base: float
     amp: Mapping[str, float] = field(default_factory=dict)
@@ -113,6 +122,11 @@ class LimitsFile:
     def digest(self) -> str:
         """Identity of all that a verdict may depend on."""
         return hashlib.sha256(f"{self.name}\n{limits_text(self)}".encode(errors="surrogateescape")).hexdigest()
+
+    @cached_property
+    def metrics(self) -> frozenset[str]:
+        """The metrics that some tensor has a limit on."""
+        return frozenset(metric for tensor in self.tensors.values() for metric in tensor.metrics)
 
     def __repr__(self) -> str:
         # Keys of caches are made of it.
@@ -169,7 +183,9 @@ class LimitsFile:
             return {}, ()
         if tensor.chaotic:
             return {}, (Message("limits_chaotic", {"file": self.name}),)
-        is_coarser, computed = coarser(right_dtype, judged_as) != right_dtype, computed or judged_as
+        # What was perturbed by being computed in a coarser type says itself what that does.
+        measured_in = coarser(right_dtype, self.perturbed.dtype or right_dtype)
+        is_coarser, computed = coarser(measured_in, judged_as) != measured_in, computed or judged_as
         found: list[tuple[str, float, float | None]]
         if tensor.flipped:
             found = [("allclose", float(tensor.flipped), None)]
@@ -192,9 +208,14 @@ class LimitsFile:
             if is_coarser and not tensor.flipped:
                 # A deep model in 16 bits errs by a tenth and more, and not by all of it.
                 bound = min(bound, _MOST_SCALED)
-            limits[metric] = Limit(metric, bound, f"{self.name}: {m:g} × {number(base)}", base=base)
-            parts.append(Message("limit_derived", {"metric": metric, "limit": bound, "m": m, "base": base}))
+            rule = f"{self.name}: {m:g} × {number(base)}"
+            if metric in SQUARED_METRICS:
+                bound, rule = rounded_up(squared(metric, bound)), f"{self.name}: ({m:g} × {number(base)})²"
+            limits[metric] = Limit(metric, bound, rule, base=base)
+            code = "limit_squared" if metric in SQUARED_METRICS else "limit_derived"
+            parts.append(Message(code, {"metric": metric, "limit": bound, "m": m, "base": base}))
         bounds = [(metric, limit.bound) for metric, limit in limits.items()]
+        # A KL of 1 has a square root of 1, too.
         if any(bound >= (tensor.elements if tensor.flipped else 1) for _, bound in bounds):
             return {}, (Message("limits_chaotic", {"file": self.name}),)
         # Of integers that rounding flips, `default` allows none.
@@ -410,6 +431,7 @@ _LIMITS = _object(
                 "seeds": _list(_whole(-(2**63), 2**64)),
                 "coarse": _list(_SHARE),
                 "golden": FLAG,
+                "dtype": optional(one_of(tuple(name for name, fact in DTYPES.items() if fact.kind == "float")), ""),
             },
             "u",
         ),

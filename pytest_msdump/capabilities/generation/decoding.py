@@ -35,7 +35,7 @@ Decoder: TypeAlias = Callable[[Ids, npt.NDArray[np.bool_]], Generator[Any, Ids, 
 
 _LARGEST_PROMPTS_BYTES = 2**26
 _WANT = "give a JSON list of prompts, each a list of token ids"
-_FLOATS = ("float64", "float32", "float16", "bfloat16")
+FLOATS = ("float64", "float32", "float16", "bfloat16")
 
 
 class Said(NamedTuple):
@@ -128,6 +128,9 @@ def _decoded(
 
     for step in range(steps):
         logits.append(_checked(advance(), len(prompts), name, step))
+        if (logits[-1].dtype, logits[-1].shape) != (logits[0].dtype, logits[0].shape):
+            one, other = (f"{each.dtype} {tuple(each.shape)}" for each in (logits[0], logits[-1]))
+            raise ConfigError(f"{name}: yielded {one} at step 0 and {other} at step {step}; yield the same in each")
         chosen.append(_values(logits[-1]).argmax(-1))
     running.close()
     return [
@@ -142,7 +145,7 @@ def _checked(found: Any, count: int, name: str, step: int) -> RawArray:
         array = np.asarray(value)
         value = RawArray(array, array.shape, array.dtype.name)
     logits: RawArray = value
-    if logits.dtype not in _FLOATS or len(logits.shape) != 2 or logits.shape[0] != count:
+    if logits.dtype not in FLOATS or len(logits.shape) != 2 or logits.shape[0] != count or not logits.shape[1]:
         raise ConfigError(
             f"{name}: yielded {logits.dtype} {tuple(logits.shape)} at step {step}; yield the logits of the next token, "
             f"floats of shape ({count}, vocabulary)"
@@ -162,6 +165,33 @@ def write_side(directory: Path, said: Mapping[str, Sequence[Said]]) -> None:
                 logits = RawArray(one.logits, one.logits.shape, one.dtype) if one.dtype == "bfloat16" else one.logits
                 writer.write(f"{kind}prompt_{prompt}.logits", logits)
                 writer.write(f"{kind}prompt_{prompt}.ids", one.ids, op_type="ArgMax")
+
+
+class OtherToken(NamedTuple):
+    """The first token that differs: its step, its ids, and how far apart the right's logits of both are."""
+
+    step: int
+    left: int
+    right: int
+    margin: float
+
+
+def other_token(left: Said, right: Said) -> OtherToken | None:
+    """Return the first token that differs; ``None`` where all agree.
+
+    >>> one, other = (Said(np.eye(3), np.array(ids), "float64") for ids in ([0, 1, 0], [0, 1, 2]))
+    >>> other_token(one, other)
+    OtherToken(step=2, left=0, right=2, margin=1.0)
+    """
+    differing = np.flatnonzero(left.ids != right.ids)
+    if not len(differing):
+        return None
+    step = int(differing[0])
+    ours, theirs = int(left.ids[step]), int(right.ids[step])
+    values = _values(RawArray(right.logits[step], right.logits[step].shape, right.dtype)).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        margin = abs(values[theirs] - values[ours]) if ours < len(values) else np.inf
+    return OtherToken(step, ours, theirs, float(margin))
 
 
 def common_part(left: Said, right: Said) -> tuple[Said, Said]:

@@ -1,6 +1,6 @@
 """Keys of a rule for logits and for what was chosen from them, and what these are judged by."""
 
-NEEDS = ("programs", "record", "shards", "tokens")
+NEEDS = ("calibrate", "programs", "record", "shards", "tokens")
 
 COMMANDS = {
     "generation": (

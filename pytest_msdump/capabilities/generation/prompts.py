@@ -2,61 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_msdump.capabilities.generation.decoding import (
-    Decoder,
+    Ids,
+    OtherToken,
     Said,
     checked_prompts,
     common_part,
-    said_alone,
-    said_in_batch,
+    other_token,
     write_side,
 )
+from pytest_msdump.capabilities.generation.sides import Question, Side, side_of
 from pytest_msdump.core.model.comparison import OUTCOMES
 from pytest_msdump.core.model.report import Report
-from pytest_msdump.core.text import ENGLISH, Parameter, Phrases
+from pytest_msdump.core.ports import offered
+from pytest_msdump.core.text import ENGLISH, Message, Parameter, Phrases
 
-__all__ = ["Generations", "checked_prompts", "judged_by", "verdict_lines", "write_both"]
+__all__ = ["Generations", "checked_prompts", "derived_limits", "judged_by", "side_of", "verdict_lines", "write_both"]
 
 PROFILE = "generation"
 _BATCHED = "batched."
 _LEAST_KL = 1e-12
 _SEVERITY = ("not_run", *OUTCOMES)
-_RULES: list[dict[str, Any]] = [
+LIMITS = "generation.limits.json"
+RULES: list[dict[str, Any]] = [
     {"match": "*prompt_*.logits", "logits": True},
     {"match": "*prompt_*.ids", "ties": "*prompt_*.logits"},
 ]
 
 
 class Generations(NamedTuple):
-    """How two decoders were run: how many tokens, with the reference's tokens or free, and also in one batch."""
+    """How two decoders are run: how many tokens, with the reference's tokens or free, and also in one batch.
+
+    Of the reference, `perturbed` by a rounding, and run in other harmless ways as `controls`, limits are derived.
+    """
 
     steps: int
     is_forced: bool = True
     is_batched: bool = False
+    perturbed: Sequence[Side] = ()
+    controls: Sequence[Side] = ()
 
 
-def write_both(
-    directory: Path,
-    decoders: tuple[Decoder, Decoder],
-    names: tuple[str, str],
-    prompts: list[list[int]],
-    how: Generations,
-) -> list[str]:
-    """Run both decoders and write their dumps into ``left`` and ``right``; return notes on what is not compared.
+class Tokens(NamedTuple):
+    """How many tokens of a prompt agree, of how many that are compared, and the first that does not."""
+
+    agree: int
+    compared: int
+    other: OtherToken | None
+
+
+class Written(NamedTuple):
+    """What is said of two dumps: notes on what is not compared, and the tokens of each prompt."""
+
+    notes: list[str]
+    tokens: dict[str, Tokens]
+
+
+def write_both(directory: Path, sides: tuple[Side, Side], prompts: list[list[int]], how: Generations) -> Written:
+    """Run both decoders and write their dumps into ``left`` and ``right``.
 
     Each prompt runs alone. `how.is_batched`: the left also runs all of them in one batch, padded on the left, which is
     held against the same reference.
     """
-    reference = said_alone(decoders[1], prompts, how.steps, names[1])
+    reference = sides[1].said(Question(prompts, how.steps))
     forced = [one.ids for one in reference] if how.is_forced else None
-    ours = {"": said_alone(decoders[0], prompts, how.steps, names[0], forced)}
-    if how.is_batched:
-        name = f"{names[0]} (all prompts in one batch)"
-        ours[_BATCHED] = said_in_batch(decoders[0], prompts, how.steps, name, forced)
+    ours = _said(sides[0], prompts, forced, how)
     notes: list[str] = []
     theirs: dict[str, Sequence[Said]] = dict.fromkeys(ours, reference)
     if not how.is_forced:
@@ -66,7 +80,23 @@ def write_both(
             notes += _cut(kind, [len(one[0].ids) for one in both], how.steps)
     write_side(directory / "left", ours)
     write_side(directory / "right", theirs)
-    return notes
+    for what, found in (("perturbed", how.perturbed), ("control", how.controls)):
+        for number, side in enumerate(found):
+            write_side(directory / f"{what}_{number}", _said(side, prompts, forced, how))
+    tokens = {
+        f"{kind}prompt_{number}": Tokens(int((one.ids == other.ids).sum()), len(one.ids), other_token(one, other))
+        for kind, said in ours.items()
+        for number, (one, other) in enumerate(zip(said, theirs[kind], strict=True))
+    }
+    return Written(notes, tokens)
+
+
+def _said(side: Side, prompts: list[list[int]], forced: list[Ids] | None, how: Generations) -> dict[str, list[Said]]:
+    alone = Question(prompts, how.steps, forced)
+    said = {"": side.said(alone)}
+    if how.is_batched:
+        said[_BATCHED] = side.said(alone._replace(in_batch=True))
+    return said
 
 
 def _cut(kind: str, compared: Sequence[int], steps: int) -> Iterator[str]:
@@ -75,13 +105,24 @@ def _cut(kind: str, compared: Sequence[int], steps: int) -> Iterator[str]:
             yield f"{kind}prompt_{prompt}: {count} of {steps} tokens are compared, up to the first that differs"
 
 
+def derived_limits(directory: Path, how: Generations) -> Path:
+    """Derive limits from what `write_both` wrote of the reference; return their file."""
+    calibration = offered("calibration")
+    runs = [directory / f"perturbed_{number}" for number in range(len(how.perturbed))]
+    controls = [directory / f"control_{number}" for number in range(len(how.controls))]
+    limits = calibration.calibrate(directory / "right", runs, controls=controls, rules=RULES)
+    path = directory / LIMITS
+    calibration.write_limits(path, limits)
+    return path
+
+
 def judged_by(profile: str | None = None) -> dict[str, Any]:
     """Return the keys of a suite that judge the two dumps."""
-    return {"profile": profile or PROFILE, "rule": [dict(one) for one in _RULES], "min_coverage": 1.0}
+    return {"profile": profile or PROFILE, "rule": [dict(one) for one in RULES], "min_coverage": 1.0}
 
 
-def verdict_lines(report: Report, say: Phrases = ENGLISH) -> Iterator[str]:
-    """Yield a line on each prompt: how far the logits are apart, and how many tokens agree."""
+def verdict_lines(report: Report, tokens: Mapping[str, Tokens], say: Phrases = ENGLISH) -> Iterator[str]:
+    """Yield a line on each prompt: how far the logits are apart, how many tokens agree, and the first that does not."""
     by_name = {one.left.key.op.label: one for one in report.records}
     for name, logits in by_name.items():
         prompt, _, what = name.rpartition(".")
@@ -90,10 +131,11 @@ def verdict_lines(report: Report, say: Phrases = ENGLISH) -> Iterator[str]:
             continue
         outcome = max((logits.verdict.outcome, ids.verdict.outcome), key=_SEVERITY.index)
         said: dict[str, Parameter] = {"prompt": prompt, "verdict": say(outcome.upper())}
-        kl, top1, count = logits.metrics.get("softmax_kl"), logits.metrics.get("top1_agreement"), ids.elements
-        if isinstance(kl, float) and isinstance(top1, float) and count:
+        kl, found = logits.metrics.get("softmax_kl"), tokens[prompt]
+        said["other"] = None if found.other is None else Message("other_token", found.other._asdict())
+        if isinstance(kl, float):
             # Less is rounding in float64.
             shown = f"{kl:.3g}" if kl >= _LEAST_KL else f"< {_LEAST_KL:g}"
-            yield say("prompt_verdict", **said, agree=round(top1 * count), n=count, kl=shown)
+            yield say("prompt_verdict", **said, agree=found.agree, n=found.compared, kl=shown)
         else:
             yield say("prompt_not_measured", **said)

@@ -206,8 +206,12 @@ TOLERANCES: dict[str, Tolerance] = {
 # `same()` widens its rule for small tensors for that reason.
 
 # What limits files hold. A changed formula of one of these is a new version, which older files are refused by.
-CALIBRATED_METRICS = ("relative_euclidean_distance", "normalized_max_error")
+CALIBRATED_METRICS = ("relative_euclidean_distance", "normalized_max_error", "softmax_kl", "max_softmax_kl")
 METRIC_VERSION = 1
+# These grow with the square of an error: limits files hold their square roots, which multipliers are of. No such root
+# is below what is left of 0 where softmax is computed in float64.
+SQUARED_METRICS = frozenset({"softmax_kl", "max_softmax_kl"})
+LEAST_ROOT = 1e-6
 
 # A tensor is small below so many elements.
 SMALL_ELEMENTS = 1000

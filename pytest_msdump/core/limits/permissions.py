@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import METRICS
-from pytest_msdump.core.facts.profiles import PROFILES
+from pytest_msdump.core.facts.profiles import LEAST_ROOT, PROFILES, SQUARED_METRICS
 from pytest_msdump.core.model.comparison import Comparison, Finding, Limit, Limits
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.text import ENGLISH, Message, Parameter, Phrases
 
-DEFAULT = "default"
+DEFAULT, LOGITS = "default", "generation"
 # Codes of the note that a pair passes by a permission: with a factor, of the limit or of what was measured, or without.
 LOOSER, BEYOND, PERMITTED = "permitted_looser", "permitted_beyond", "permitted"
 
@@ -48,11 +48,32 @@ def times_looser(metric: str, bound: float, usual: float) -> float:
 def looser_than_default(metric: str, bound: float, dtype: str) -> float:
     """Return how many times looser a bound is than that of `default` for a data type; 0 where that has none.
 
+    Metrics of logits are held against the profile `generation`.
+
     >>> round(looser_than_default("relative_euclidean_distance", 0.25, "bfloat16"), 6)
     5.0
     """
-    usual = profile_row(DEFAULT, dtype).get(metric)
+    usual = profile_row(LOGITS if METRICS[metric].of else DEFAULT, dtype).get(metric)
     return 0.0 if usual is None else times_looser(metric, bound, usual)
+
+
+def linear(metric: str, value: float) -> float:
+    """Return what grows like an error: the value of a metric, or its square root.
+
+    >>> linear("softmax_kl", 0.01), linear("normalized_max_error", 0.01)
+    (0.1, 0.01)
+    """
+    return math.sqrt(value) if metric in SQUARED_METRICS else value
+
+
+def squared(metric: str, value: float) -> float:
+    """Return the value of a metric of which `linear` is this."""
+    return value**2 if metric in SQUARED_METRICS else value
+
+
+def least_base(metric: str, unit: float) -> float:
+    """Return the least that rounding does: one unit, or what is left of 0 where KL is computed."""
+    return max(unit, LEAST_ROOT) if metric in SQUARED_METRICS else unit
 
 
 def permitted(comparison: Comparison, limits: Limits) -> Iterator[Finding]:

@@ -111,6 +111,10 @@ class DerivedLimits(Protocol):
     def name(self) -> str:
         """How findings call the file."""
 
+    @property
+    def metrics(self) -> frozenset[str]:
+        """The metrics that some tensor has a limit on."""
+
     def notes_with(self, right: Dump, pairing: Pairing, /) -> Iterator[str]:
         """Yield what to say of the file beside these dumps; ConfigError where it was made with another reference."""
 
@@ -246,7 +250,8 @@ class Policy:
     def marks(self) -> frozenset[str]:
         """The keys of capabilities that rules have, or that metrics with a limit are of."""
         rules = (*self.rules, *self.of_pairs.values())
-        limited = (*self.marker, *(metric for rule in rules for metric in rule.bounds))
+        of_file = self.limits.metrics if self.limits is not None else ()
+        limited = (*self.marker, *of_file, *(metric for rule in rules for metric in rule.bounds))
         kinds = (METRICS[metric_id(name)].of for name in limited)
         return frozenset((*(mark for rule in rules for mark in rule.marks), *filter(None, kinds)))
 

@@ -28,6 +28,8 @@ _Levels = dict[str, tuple[Limit, ...]]
 
 _MOST_NAMED = 4
 _MODULE = ", module "
+# The key of a rule that says what indices were chosen from.
+TIES = "ties"
 # `node_linear_3`, `BiasAdd-op12`: these move where an operator before them comes or goes.
 _RUNNING_NUMBER = re.compile(r"(?:_|-op)[0-9]+$")
 _EQUAL_KINDS = {"integer": "integers equal", "bool": "bools equal"}
@@ -64,6 +66,9 @@ def resolve(
     day = today or datetime.datetime.now(datetime.timezone.utc).date() if drifts else None
     # A network has many pairs and few kinds of them: pairs of the same types and rules share their limits.
     own, said = _of_file(policy, right, judged_as, right_dtype, computed or judged_as)
+    if "allclose" in own and any(TIES in policy.rules[one].marks for one in rules):
+        # A rule judges each index that differs; a number of them, whichever, is not permitted beside it.
+        own, said = {}, ()
     multiplier = None if golden is None else golden_multiplier(judged_as, golden)
     alone = policy.of_pairs.get((left, right)) if policy.of_pairs else None
     key = (judged_as, rules, drifts, day, multiplier, *own, *((alone.label, *alone.bounds.items()) if alone else ()))

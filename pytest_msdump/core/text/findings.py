@@ -41,6 +41,7 @@ drift_alone_up_to | {metric} {value} is accepted up to {limit} by {rule}; it has
 drift_expired | known drift "{reason}" expired on {date}: the normal limits apply | 已知偏差“{reason}”已于 {date} 到期：按正常阈值判定
 # limits of a limits file
 limit_derived | {metric} limit {limit:limit} = {m:short} × {base:number} | {metric} 阈值 {limit:limit} = {m:short} × {base:number}
+limit_squared | {metric} limit {limit:limit} = ({m:short} × {base:number})² | {metric} 阈值 {limit:limit} = ({m:short} × {base:number})²
 limits_derived | {what}, from {n} perturbed run{golden}, {multiplier} | {what}, from {n} perturbed runs{golden}, {multiplier} | {what}，来自 {n} 次扰动运行{golden}，{multiplier}
 and_golden |  and a golden run | 及一次高精度运行
 multiplier_assumed | multiplier assumed | 倍数为假定值

@@ -9,54 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy_decoders import NET, PROMPTS
 
 from pytest_msdump.cli import main
 from pytest_msdump.core.errors import ConfigError
 
-NET = """
-import numpy as np
-
-rng = np.random.default_rng(0)
-V, D = 97, 16
-E = rng.standard_normal((V, D)).astype("float32")
-W = rng.standard_normal((D, D)).astype("float32") / 4
-
-def made(noise=0.0, pads=True, late=None, ties=0.0):
-    def decode(ids, mask):
-        hidden = np.zeros((len(ids), D), "float32")
-        for t in range(ids.shape[1]):
-            new = np.tanh(hidden @ W + E[ids[:, t]])
-            hidden = np.where(mask[:, t, None], new, hidden) if pads else new
-        for step in range(1000):
-            logits = hidden @ E.T + noise * np.random.default_rng(step).standard_normal((len(ids), V)).astype("float32")
-            best = np.argsort(logits, axis=-1)[:, -2:]
-            if ties and step == 3:
-                np.put_along_axis(logits, best[:, :1], logits.max(-1, keepdims=True) + ties, -1)
-            chosen = yield logits
-            hidden = np.tanh(hidden @ W * (1.2 if late is not None and step >= late else 1.0) + E[chosen])
-    return decode
-
-reference = made()
-port = made(1e-5)
-padding = made(1e-5, pads=False)
-cache = made(1e-5, late=4)
-tied_reference, tied_port = made(ties=-1e-6), made(1e-5, ties=1e-6)
-
-def no_generator(ids, mask):
-    return np.zeros((len(ids), V))
-
-def short(ids, mask):
-    yield np.zeros((len(ids), V))
-
-def of_integers(ids, mask):
-    while True:
-        yield np.zeros((len(ids), V), int)
-
-def raising(ids, mask):
-    raise RuntimeError("no such weight")
-    yield
-"""
-PROMPTS = [[1, 2, 3], [4, 5, 6, 7, 8, 9]]
+SIDES = ("left", "right")
 
 
 @pytest.fixture
@@ -129,6 +87,13 @@ def test_a_near_tie_warns_and_free_runs_are_compared_up_to_it(
     assert generation("tied_port", "tied_reference") == 0
     out = capsys.readouterr().out
     assert "prompt_0: WARN, 11 of 12 tokens agree" in out
+    ids, logits = (
+        {side: np.load(next(Path("msdump-report/generation", side).glob(f"prompt_0_{what}*"))) for side in SIDES}
+        for what in ("ids", "logits")
+    )
+    left, right = (int(ids[side][3]) for side in SIDES)
+    apart = float(logits["right"][3, right]) - float(logits["right"][3, left])
+    assert f"first other token at step 3: id {left} left, {right} right, {apart:.3g} apart" in out
     assert "near tie: 1 of 12 choices differs, at token 3" in " ".join(out.split())
     assert generation("tied_port", "tied_reference", "--free") == 0
     assert "prompt_0: 4 of 12 tokens are compared, up to the first that differs" in capsys.readouterr().out
