@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -283,6 +284,14 @@ _MODULES = (
     "pytest_msdump.testing.conformance",
 )
 
+
+def _documents() -> str:
+    folder = Path(compare.__file__).parent / "schemas"
+    titles = {file.name: json.loads(file.read_text("utf-8"))["title"] for file in sorted(folder.glob("*.json"))}
+    rows = ((f"[{_code(name)}](../../pytest_msdump/cli/schemas/{name})", title) for name, title in titles.items())
+    return _table(("schema", "of"), rows)
+
+
 # By name, the function that returns the table as Markdown.
 TABLES: Mapping[str, Callable[[], str]] = {
     "options": partial(_options, OPTIONS),
@@ -293,6 +302,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     **{f"profile {name}": partial(_profile, name) for name in PROFILES},
     "diagnoses": _diagnoses,
     "exit codes": _exit_codes,
+    "documents": _documents,
     "results": partial(_results, "top"),
     **{f"results {key}": partial(_results, key) for key, form in FORM.keys.items() if form.keys},
     "fixtures": _fixtures,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from numbers import Real
 from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +17,7 @@ from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.profiles import LEAST_REPLAYED
 from pytest_msdump.core.gate import problem_of
 from pytest_msdump.core.lazy_names import lazy_names
-from pytest_msdump.core.limits.policy import Policy
+from pytest_msdump.core.limits.policy import Policy, Rule
 from pytest_msdump.core.model.tensor import Pair, Transform
 from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.build import build_report, compare_plan
@@ -44,6 +45,7 @@ def compare(
     transpose: tuple[int, ...] | None = None,
     reshape: bool = False,
     name: str = "tensor",
+    allclose: tuple[float, float] | None = None,
     **limits: float,
 ) -> Record:
     """Measure and judge two tensors. Says nothing by itself: read `verdict` and `comparison`.
@@ -62,6 +64,8 @@ def compare(
         Whether the right side may have another shape with the same values in C order.
     name : str
         What messages call arrays that have no name of their own.
+    allclose : tuple of float, optional
+        ``(rtol, atol)``: no element may differ by more than ``atol + rtol * |right|``; beside the profile's limits.
     **limits : float
         Limits by metric id or short form, e.g. ``cosine=0.9999``; they win over the profile.
 
@@ -84,7 +88,8 @@ def compare(
         raise ConfigError(f"{min(of_dumps)}: is of whole dumps, and these are two tensors; take assert_dumps_close")
     # Numbers of an array library are numbers; what is none is refused where limits are checked.
     plain = {metric: bound.item() if hasattr(bound, "item") else bound for metric, bound in limits.items()}
-    policy = Policy(profile=profile, nan=nan, nan_rule=f'nan="{nan}"', marker=plain)
+    rules = () if allclose is None else (_tolerance_rule(allclose),)
+    policy = Policy(profile=profile, nan=nan, nan_rule=f'nan="{nan}"', marker=plain, rules=rules)
     if isinstance(left, Pair):
         if right is not None:
             raise ConfigError("a Pair is both sides; give no right side with it")
@@ -96,6 +101,14 @@ def compare(
         right_ref, right_view = open_tensor(right, name, stack)
         pair = Pair(left_ref, right_ref, how="file", transform=Transform(transpose=transpose, reshape=reshape))
         return compare_views(pair, left_view, right_view, policy)
+
+
+def _tolerance_rule(allclose: Any) -> Rule:
+    are_two = isinstance(allclose, (tuple, list)) and len(allclose) == 2
+    if not are_two or not all(isinstance(one, Real) and not isinstance(one, bool) for one in allclose):
+        raise ConfigError(f"allclose: {allclose!r} is no tolerance; give (rtol, atol), e.g. (1e-3, 1e-5)")
+    rtol, atol = map(float, allclose)
+    return Rule({"allclose": (0.0, None)}, rtol=rtol, atol=atol, label=f"allclose=({rtol:g}, {atol:g})")
 
 
 def assert_close(left: Tensor | Pair, right: Tensor | None = None, **options: Any) -> None:

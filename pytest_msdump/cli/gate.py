@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,7 +63,8 @@ def gate(
     )
     report, options = result.report, planned.suite.options
     _print(core.report_texts(report, width=terminal_width(), files=result.files, show=show, say=say))
-    if limits_file is not None and result.code == 0:
+    code = core.exit_code(report)
+    if limits_file is not None and code == 0:
         n = offered("calibration").tighten(limits_file, report.records)
         print_lines([say("limits_lowered", file=os.path.relpath(limits_file), n=n)])
     if options.get("detail"):
@@ -71,11 +72,7 @@ def gate(
     for line in printed_lines(options["report"], [report]):
         # CI services read them as they are: nothing may wrap or colour them.
         print(line)
-    return _outcome(report, result.files)
-
-
-def _outcome(report: Report, files: Sequence[Path] = ()) -> Outcome:
-    return Outcome(core.exit_code(report), "verdict", partial(load(_VERDICT), report, files))
+    return Outcome(code, "verdict", lambda: load(_VERDICT)(report, result.files))
 
 
 def _write_failing(planned: Plan, report: Report, say: Phrases) -> None:
@@ -100,7 +97,7 @@ def print_saved(name: str, report: Report, say: Phrases) -> Outcome:
     """Print a report that is judged again; return its exit code."""
     _print([f"msdump: {name}", *core.header_of_report(report, say)])
     _print(core.report_texts(report, width=terminal_width(), say=say))
-    return _outcome(report)
+    return Outcome(core.exit_code(report), "verdict", lambda: load(_VERDICT)(report))
 
 
 def _print(texts: Iterable[str]) -> None:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from typing import Any
 
 import numpy as np
 import pytest
@@ -261,3 +262,24 @@ def test_what_a_call_says_wrong_is_not_called_a_marker():
         assert_close([1.0], [1.0], cosin=0.9)
     with pytest.raises(ConfigError, match=r"^fusion: is of whole dumps.*assert_dumps_close"):
         compare("a", "a", fusion="f.json")
+
+
+@pytest.mark.parametrize("tolerance", [(1e-3, 0.0), (1e-4, 1e-5), (0.0, 1.1e-3), (0.0, 0.9e-3), (0, 0)])
+def test_a_tolerance_is_numpys(tolerance: tuple[float, float]) -> None:
+    right = np.linspace(1, 2, 50, dtype=np.float32)
+    left = right.copy()
+    left[3] += 1e-3
+    assert (compare(left, right, allclose=tolerance).verdict.outcome == "pass") == np.allclose(left, right, *tolerance)
+
+
+@pytest.mark.parametrize("tolerance", [3, (1,), ("a", 1), (-1, 0), (float("nan"), 0), (True, 0)])
+def test_what_is_no_tolerance_is_refused(tolerance: Any) -> None:
+    with pytest.raises(ConfigError, match="allclose"):
+        compare([1.0], [1.0], allclose=tolerance)
+
+
+def test_a_result_is_shown_in_a_line() -> None:
+    found = compare([1.0, 2.0], [1.0, 2.5], name="a\x1b[31m")
+    assert repr(found).startswith("<Record fail a\\x1b[31m:output:0: ")
+    assert len(repr(found).splitlines()) == 1
+    assert repr(compare([1.0], [1.0])) == "<Record pass tensor:output:0>"

@@ -275,12 +275,15 @@ def _crossed(old: Tensor, new: Tensor) -> Message | None:
 
 def _loosened(old: Tensor, new: Tensor, same_profile: bool, *, level: str = "fail") -> Message | None:
     """Say why a tensor that passes now is not fixed; ``None`` where it meets what it was held to."""
+    is_excused = new.permitted and not old.permitted
     for (metric, of), bound in old.limits.items():
+        now = new.limits.get((metric, level))
         found = new.within(metric, bound) if of == level else True
         if found is False or (found is None and metric in old.failed):
-            now = _short(new.limits.get((metric, level)))
-            return _change("diff_loosened", metric, old, new, limit=_short(bound), bound=now)
-    if new.permitted and not old.permitted:
+            if now != bound:
+                return _change("diff_loosened", metric, old, new, limit=_short(bound), bound=_short(now))
+            is_excused = True
+    if is_excused:
         return Message("diff_permitted")
     if old.otherwise and (old.nan != new.nan or not same_profile):
         return Message("diff_judged_otherwise")

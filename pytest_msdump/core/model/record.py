@@ -10,6 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.model.comparison import (
     FAILING,
     Comparison,
@@ -387,6 +388,10 @@ class Record:
     suspicious: tuple[BetterFit, ...] = ()
     local: Local | None = None
     parts: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+    def __repr__(self) -> str:
+        worst = next((f": {one.sentence}" for one in self.verdict.findings if one.outcome == self.verdict.outcome), "")
+        return f"<Record {self.verdict.outcome} {terminal_text(self.title)}{terminal_text(worst)}>"
 
     @property
     def title(self) -> str:

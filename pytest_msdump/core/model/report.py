@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -175,6 +176,11 @@ class Report:
     golden: SideInfo | None = None
     third: SideInfo | None = None
     parts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        found = Counter(record.verdict.outcome for record in self.records)
+        counted = ", ".join(f"{n} {outcome}" for outcome, n in found.items()) or "no tensors"
+        return f"<Report {counted}, coverage {self.coverage.value:.3f}, profile {self.profile}>"
 
     @property
     def further(self) -> dict[str, SideInfo]:

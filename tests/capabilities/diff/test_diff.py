@@ -11,8 +11,9 @@ import pytest
 from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump.cli import main
-from pytest_msdump.core.model.comparison import Verdict
+from pytest_msdump.core.model.comparison import Finding, Verdict
 from pytest_msdump.core.report.json_report import read_json, report_from, write_json
+from pytest_msdump.core.text import Message
 
 VALUES = np.linspace(1, 2, 50, dtype=np.float32)
 HOLES = np.where(np.arange(50) == 7, np.float32("nan"), VALUES)
@@ -118,6 +119,54 @@ def test_a_number_that_is_not_measured_any_more_fixes_nothing(capsys: pytest.Cap
     code, printed = diff(capsys)
     assert "limit loosened: relative Euclid 0.02 → –, limit 0.001 → –" in printed
     assert code == 0
+
+
+def test_near_ties_that_a_rule_lets_pass_fix_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    ids, others = np.arange(9), np.arange(9)
+    others[3] = 8
+    result("a", {"x": others}, right={"x": ids})
+    folder = result("b", {"x": others}, right={"x": ids})
+    (record,) = report_from(read_json(folder / "results.json")).records
+    about = {"n": 1, "elements": 9, "place": (3,), "left": 8, "right": 3, "values": "y", "margin": 1e-9, "error": 1e-7}
+    near = Verdict("warn", (Finding("warn", Message("near_ties", about)),))
+    checks = tuple(one._replace(outcome="warn") for one in record.checks)
+    edited(folder, records=(record.changed(verdict=near, checks=checks),))
+    code, printed = diff(capsys)
+    assert "fail → warn, passes by a permission or an excuse that it did not have" in printed
+    assert code == 0
+    # The same by what has no code of a permission: its number is beyond the limit that it had.
+    edited(folder, records=(record.changed(verdict=Verdict("pass"), checks=checks),))
+    assert "passes by a permission or an excuse" in diff(capsys)[1]
+
+
+def test_fewer_elements_fix_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    result("a", {"x": times(1.02)})
+    folder = result("b", {"x": VALUES})
+    (record,) = report_from(read_json(folder / "results.json")).records
+    assert record.comparison is not None
+    edited(folder, records=(record.changed(comparison=replace(record.comparison, elements=10, finite=10)),))
+    code, printed = diff(capsys)
+    assert "fail → pass, 10 of 50 elements are compared now" in printed
+    assert code == 0
+
+
+def test_zeros_that_a_relative_error_leaves_out_are_beyond_any_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    left, right = VALUES.copy(), VALUES.copy()
+    left[7], right[7] = 1e-5, 0
+    result("a", {"x": left}, "--threshold=max_rel=0.5", right={"x": right})
+    result("b", {"x": left}, right={"x": right})
+    code, printed = diff(capsys)
+    assert "fail → pass, limit loosened: max relative" in printed
+    assert code == 0
+
+
+def test_coverage_that_fails_now_is_worse(capsys: pytest.CaptureFixture[str]) -> None:
+    right = {"x": VALUES, "y": VALUES}
+    result("a", {"x": VALUES}, right=right)
+    result("b", {"x": VALUES}, "--min-coverage=90", right=right)
+    code, printed = diff(capsys)
+    assert "coverage fails now: " in printed
+    assert code == 1
 
 
 def test_a_known_drift_fixes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
