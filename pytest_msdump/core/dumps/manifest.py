@@ -334,6 +334,7 @@ _KEYS: Mapping[str, Form] = {
         ),
         (),
     ),
+    "settings": optional(_DIGESTS, {}),
 }
 MANIFEST = table(Manifest, {key: lenient(form) for key, form in _KEYS.items()})
 
