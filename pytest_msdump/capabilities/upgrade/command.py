@@ -74,7 +74,7 @@ def run(parsed: argparse.Namespace) -> int:
         return _UNJUDGED
     code = found.code(frozenset(one.replace("-", " ") for one in parsed.allow))
     lines = [line for step in found.steps for line in report.lines_of(step, parsed.profile, say)]
-    lines += [say("upgrade_skipped", name=name, why=why.splitlines()[0]) for name, why in found.skipped.items()]
+    lines += [say("upgrade_skipped", name=name, why=why) for name, why in found.skipped.items()]
     files = report.write(found, lines, Path(parsed.report_dir).absolute(), say)
     if parsed.json:
         print(printed_json(report.document(found, code)))
@@ -103,15 +103,13 @@ def _found(parsed: argparse.Namespace) -> History:
             search = Search(court, maker.environment, releases_between(parsed.old, parsed.new, parsed.releases))
             with progress.step("trying releases"):
                 return search.each() if parsed.each else search.between()
+        # Before anything is made: it may not be there.
+        kept = None if parsed.old_dump is None else Run(index(as_path(parsed.old_dump).absolute()), None)
         with progress.step("making environments"):
             new = maker.environment(parsed.new)
-            old = None if parsed.old is None else maker.environment(parsed.old)
+            old = new if parsed.old is None else maker.environment(parsed.old)
         with progress.step("running both environments"):
-            if old is None:
-                kept = Run(index(as_path(parsed.old_dump)), None)
-                left = Side(parsed.old_dump, None, (kept,))
-            else:
-                left = court.side(old, "old")
+            left = Side(parsed.old_dump, None, (kept,)) if kept is not None else court.side(old, "old")
             step = court.judge(left, court.side(new, "new"))
     names = (step.old, step.new)
     return History(names, names, {}, (step,))

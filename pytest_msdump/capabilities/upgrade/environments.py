@@ -86,7 +86,8 @@ class Maker:
 
     def _make(self, folder: Path, wanted: Sequence[str]) -> None:
         """Make an environment under another name, and give it its own when it is whole."""
-        new = folder.with_name(f".{folder.name}.new")
+        # Of its own: what an attempt that was killed has started may still write.
+        new = folder.with_name(f".{folder.name}.new{os.urandom(4).hex()}")
         uv = shutil.which("uv")
         if uv is not None:
             commands = [

@@ -158,7 +158,7 @@ class Search:
             environment = self._environment(name)
             run = self.court.program.run(environment, "state", first.run.dump)
         except MsdumpError as error:
-            self.skipped[name] = str(error)
+            self.skipped[name] = _reason(error)
             return None
         return {label: value for label, value in prints(run.dump).items() if label not in noisy}
 
@@ -174,7 +174,7 @@ class Search:
             try:
                 self._sides[name] = self.court.side(self._environment(name), f"release_{self.releases.index(name)}")
             except MsdumpError as error:
-                self.skipped[name] = str(error)
+                self.skipped[name] = _reason(error)
                 return None
         return self._sides[name]
 
@@ -186,6 +186,12 @@ class Search:
         tried = {*self.tried, *self.skipped}
         in_order = tuple(name for name in self.releases if name in tried)
         return History(tuple(self.releases), in_order, self.skipped, tuple(steps))
+
+
+def _reason(error: MsdumpError) -> str:
+    """Return an error as one line: what happened, and the last line that was printed."""
+    first, *printed = str(error).splitlines()
+    return f"{first.partition('; the end')[0]}: {printed[-1].strip(' |')}" if printed else first
 
 
 def prints(dump: Dump) -> dict[str, str]:

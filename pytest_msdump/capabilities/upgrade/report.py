@@ -60,7 +60,7 @@ def document(found: History, code: int) -> dict[str, Any]:
         "exit_code": code,
         "releases": list(found.releases),
         "tried": list(found.tried),
-        "skipped": {name: why.splitlines()[0] for name, why in found.skipped.items()},
+        "skipped": dict(found.skipped),
         "steps": [_step(step) for step in found.steps],
     }
 
@@ -114,7 +114,7 @@ def markdown(found: History, say: Phrases) -> str:
     used = [place for place in range(len(columns)) if any(cells[place] for _, cells in rows)]
     title = f"# {say('upgrade_title')}: {found.releases[0]} > {found.releases[-1]}"
     lines = [title, "", say("upgrade_tried", n=len(found.tried), total=len(found.releases))]
-    lines += [f"* {say('upgrade_skipped', name=n, why=why.splitlines()[0])}" for n, why in found.skipped.items()]
+    lines += [f"* {say('upgrade_skipped', name=n, why=why)}" for n, why in found.skipped.items()]
     if rows:
         head = [say("upgrade_operator"), *(columns[place] for place in used)]
         lines += ["", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]

@@ -1,0 +1,48 @@
+"""Pairs of environments that differ in one line of a package: the verdict, and the operators that it is due to.
+
+The truth is which line was changed, and which operators of the network run it.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from upgrades.pairs import PLACES, Upgrade, judged, upgrades
+
+pytestmark = [pytest.mark.e2e, pytest.mark.full]
+
+SAMPLE = [one for one, _ in zip(upgrades(random.Random(3)), range(6), strict=False)]
+CODES = {"wrong": 1, "code": 1, "kernel": 0, "nondeterministic": 0}
+
+
+@pytest.mark.parametrize("upgrade", SAMPLE, ids=[one.kind for one in SAMPLE])
+def test_each_kind_of_change_has_its_verdict_at_the_operators_that_run_the_changed_line(
+    upgrade: Upgrade, tmp_path: Path
+) -> None:
+    code, found = judged(tmp_path, upgrade, seed=11)
+    assert found == dict.fromkeys(upgrade.operators, upgrade.verdict)
+    if upgrade.verdict in CODES:
+        assert code == CODES[upgrade.verdict]
+
+
+def test_environments_that_compute_alike_show_nothing(tmp_path: Path) -> None:
+    same = Upgrade("nothing", "a @ b  # matmul", "(a @ b)  # matmul", "", ())
+    assert judged(tmp_path, same, seed=5) == (0, {})
+
+
+def test_a_second_kernel_that_changed_does_not_hide_behind_the_first(tmp_path: Path) -> None:
+    reversed_sum = "np.add.accumulate(exp[..., ::-1], axis=-1)[..., -1:]"
+    before = "exp / exp.sum(axis=axis, keepdims=True)  # softmax\n\n\ndef add(x, y):\n    return x + y  # add"
+    after = f"exp / {reversed_sum}\n\n\ndef add(x, y):\n    return -(-x - y) * np.float32(1 - 2**-23)"
+    both = Upgrade("two", before, after, "kernel", PLACES["softmax"] + PLACES["add"])
+    _, found = judged(tmp_path, both, seed=5)
+    assert found.keys() == {*PLACES["softmax"], *PLACES["add"]}
+    assert {found[one] for one in PLACES["softmax"]} == {"kernel"}
+
+
+def test_a_wrong_kernel_is_not_excused_by_a_setting_that_changed_with_it(tmp_path: Path) -> None:
+    said = Upgrade("said", '"precision": precision', '"precision": "medium"', "", ())
+    wrong = Upgrade("epsilon", "np.float32(epsilon)", "np.float32(10 * epsilon)", "wrong", PLACES["layer_norm"])
+    assert judged(tmp_path, said, wrong, seed=5) == (1, dict.fromkeys(PLACES["layer_norm"], "wrong"))
