@@ -179,8 +179,7 @@ class OnnxRecording(RunRecording):
             else:
                 found = self.session.run(names, fed, run_options)
             values = dict(zip(names, found, strict=True))
-            if self.given is not None:
-                self.given.close()
+            self.writer.given = self.given
             if self.wants_digests:
                 self.describe_inputs(feeds)
             if not iteration:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -58,9 +59,24 @@ class Given:
         self.note(op, is_handed=fits)
         return found if fits else array
 
-    def close(self) -> None:
-        """Say in the folder of the trial what was handed on, and what was not."""
+    def instead_of_tensor(self, op: str, tensor: Any, array_of: Callable[[Any], Any], iteration: int) -> Any:
+        """Return the same of PyTorch: ``None`` where the tensor itself goes on."""
+        import torch
+
+        array = array_of(tensor) if isinstance(tensor, torch.Tensor) else None
+        found = self.instead(op, array, 0, iteration)
+        if found is array:
+            return None
+        values = torch.from_numpy(found).to(tensor.device)
+        # The bits of the values, and what a backward pass goes through.
+        return (
+            torch.where(torch.ones_like(tensor, dtype=torch.bool), values, tensor) if tensor.requires_grad else values
+        )
+
+    def close(self, operators: Iterable[str]) -> None:
+        """Say in the folder of the trial what was handed on, and which others of the operators were not."""
         folder = trial_folder()
+        self._kept |= dict.fromkeys(op for op in operators if op not in self._handed)
         if folder is not None:
             text = json.dumps({"handed": list(self._handed), "kept": list(self._kept)})
             (folder / HANDED_ON).write_text(text, "utf-8")
@@ -109,6 +125,7 @@ def rewired(model: Any, given: Given) -> tuple[Any, list[tuple[str, str, int]]]:
     for node in nodes:
         for slot, name in enumerate(node.outputs):
             if name not in taken:
+                given.note(node.name, is_handed=True)
                 continue
             values = None if name in inner else given.look(node.name, slot)
             given.note(node.name, is_handed=values is not None)

@@ -45,6 +45,7 @@ from pytest_msdump.core.model.dump import (
     ARCHIVE_FILE,
     JOURNAL_FILE,
     MANIFEST_FILE,
+    PARAMETER,
     DistributedRank,
     Dump,
     Manifest,
@@ -137,7 +138,8 @@ class DumpWriter:
         self._sketches: dict[Looks, tuple[npt.NDArray[Any], TensorEntry]] = {}
         self._failed = False
         self._closed = False
-        self._given: Given | None = None
+        # What goes on in place of what operators made, where the program is tried.
+        self.given: Given | None = None
         self._process = os.getpid()
         # Frameworks call hooks from threads of their own.
         self._lock = threading.RLock()
@@ -231,8 +233,8 @@ class DumpWriter:
         Where ``msdump upgrade`` runs the program to try each operator by itself, it is what another run had here.
         """
         self.write(op, array, slot=slot, iteration=iteration, **about)
-        self._given = self._given or given_of_trial()
-        return array if self._given is None else self._given.instead(op, array, slot, iteration)
+        self.given = self.given or given_of_trial()
+        return array if self.given is None else self.given.instead(op, array, slot, iteration)
 
     def keeps_sketch(self, op: str, elements: int) -> bool:
         """Whether a sketch is kept of an operator's tensor with so many elements."""
@@ -313,8 +315,9 @@ class DumpWriter:
             except OSError as error:
                 raise self._unwritable(error) from error
             self._write_manifest(complete=not self._failed)
-            if self._given is not None:
-                self._given.close()
+            if self.given is not None:
+                made = (one for one in self._tensors.values() if one.io == "output" and one.op_type != PARAMETER)
+                self.given.close(one.op for one in made)
             (self.directory / JOURNAL_FILE).unlink(missing_ok=True)
 
     def _write_manifest(self, *, complete: bool) -> None:

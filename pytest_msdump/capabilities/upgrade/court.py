@@ -13,17 +13,17 @@ from pytest_msdump.capabilities.upgrade.environments import Environment
 from pytest_msdump.capabilities.upgrade.replaying import Judged, judged
 from pytest_msdump.capabilities.upgrade.running import Program, Run
 from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.errors import ProgramError
 from pytest_msdump.core.gate import report_of
 from pytest_msdump.core.model.dump import PARAMETER, Dump, Operator
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.scheduling import records_of
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.core.text import Message, plain_text
+from pytest_msdump.core.text import Message
 
 # Verdicts, the worst first.
 VERDICTS = ("wrong", "code", "not judged", "nondeterministic", "setting", "kernel", "inherited")
-HARMLESS = frozenset({"nondeterministic", "setting", "kernel", "inherited"})
 _DISTANCE = "relative_euclidean_distance"
 _OLDER = "older_run"
 
@@ -135,18 +135,23 @@ class Court:
         if old.environment is None or new.environment is None:
             return None
         given = new.run.dump
-        tried = self.program.run(old.environment, "forced_old", given)
+        try:
+            tried, control = (
+                self.program.run(side.environment, f"forced_{name}", given)
+                for name, side in (("old", old), ("new", new))
+                if side.environment is not None
+            )
+        except ProgramError:
+            # It runs by itself, and not with tensors of the other.
+            return None
         if tried.kept is None:
             return None
-        control = self.program.run(new.environment, "forced_new", given)
         changed, moved = _failing(self.compare(control.dump, tried.dump)), _failing(self.compare(given, control.dump))
         # Behind what was not handed on, nothing is known.
         behind = {label for label, role in changed.items() if role == "inherited"} if tried.kept else set()
-        # The graph was cut at each operator: one that was fused with others, or laid out otherwise, is another one now.
-        other = moved.keys() - unsteady - changed.keys()
-        return _Forced(
-            frozenset(changed.keys() - behind), frozenset(moved.keys() & unsteady), frozenset(behind | other)
-        )
+        # A graph is cut at each operator: one that was fused with others, or laid out otherwise, was not tried.
+        behind |= ({*tried.kept} | (moved.keys() - unsteady)) - changed.keys()
+        return _Forced(frozenset(changed.keys() - behind), frozenset(moved.keys() & unsteady), frozenset(behind))
 
 
 @dataclass(frozen=True)
@@ -307,6 +312,3 @@ def _facts(old: Side, new: Side) -> dict[str, Any]:
     if old.environment is not None and new.environment is not None:
         facts["packages"] = old.environment.differences(new.environment)
     return facts
-
-
-__all__ = ["HARMLESS", "VERDICTS", "Change", "Court", "Judgement", "Side", "plain_text"]
