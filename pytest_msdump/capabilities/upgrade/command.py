@@ -22,14 +22,13 @@ from pytest_msdump.core.escape import printed_json, terminal_lines
 from pytest_msdump.core.report.progress import Progress
 
 DESCRIPTION = (
-    "Run a program that records into $MSDUMP_DIR in two environments, twice in each, and give each operator that "
+    "Run a program that records into $MSDUMP_DIR, or {directory} in COMMAND, in two environments, twice in each, and give each operator that "
     "differs a verdict: kernel, setting, code, wrong, inherited or nondeterministic. ENV is a Python, a virtual "
     "environment, or a requirement, for which an environment is made and kept. Exit code 0: what changed is harmless; "
     "1: wrong, code, or beyond limits; 125: it could not be judged, as git bisect run takes it; 4: usage error."
 )
 EXAMPLES = (
-    "msdump upgrade --old python3.11 --new .venv -- python rec.py",
-    "msdump upgrade --old-dump accepted --new .venv -- python rec.py",
+    "msdump upgrade --old python --new python3 -- python train.py {directory}",
     "msdump upgrade --old torch==2.13.0 --new torch==2.14.0 --each -- python rec.py",
 )
 _UNJUDGED = 125

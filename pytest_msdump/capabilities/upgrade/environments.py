@@ -19,12 +19,13 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from pytest_msdump.capabilities.record.process import run_process
 from pytest_msdump.core.errors import ConfigError, ProgramError
-from pytest_msdump.core.storage.files import naming, write_atomic
+from pytest_msdump.core.storage.files import naming, read_regular, write_atomic
 
 # Where environments are kept, beside what XDG says.
 CACHE = "MSDUMP_ENVIRONMENTS"
 _MARKER = "msdump_environment.json"
 _MOST_SECONDS = 3600.0
+_MOST_BYTES = 2**28
 _PROBE_SECONDS = 60.0
 # What recordings import; programs name what else they need.
 _ALWAYS = ("numpy", "scipy")
@@ -167,7 +168,7 @@ def _call(words: Sequence[str], title: str, folder: Path) -> None:
 
 def _is_whole(folder: Path, wanted: Sequence[str]) -> bool:
     with suppress(OSError, ValueError):
-        return json.loads((folder / _MARKER).read_text("utf-8")) == list(wanted) and _bin(folder).exists()
+        return json.loads(read_regular(folder / _MARKER, _MOST_BYTES)) == list(wanted) and _bin(folder).exists()
     return False
 
 
@@ -175,7 +176,7 @@ def _move_shebang(script: Path, old: str, new: str) -> None:
     """Have a program of an environment find its Python where that will be."""
     if script.is_symlink() or not script.is_file():
         return
-    content = script.read_bytes()
+    content = read_regular(script, _MOST_BYTES)
     if content.startswith(b"#!") and old.encode() in content.partition(b"\n")[0]:
         mode = script.stat().st_mode
         write_atomic(script, content.replace(old.encode(), new.encode(), 1))

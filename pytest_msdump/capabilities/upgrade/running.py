@@ -16,8 +16,10 @@ from pytest_msdump.capabilities.record.given import GIVEN, HANDED_ON, MODEL, TRI
 from pytest_msdump.capabilities.upgrade.environments import Environment
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.storage.files import read_regular
 
 DIRECTORY = "MSDUMP_DIR"
+_MOST_BYTES = 2**28
 # What is set where the caller has not set it: each may change the order of sums, or of names.
 PINNED: Mapping[str, str] = {
     "PYTHONHASHSEED": "0",
@@ -86,7 +88,7 @@ def pinned_text(environ: Mapping[str, str]) -> str:
 
 def _kept(file: Path) -> tuple[str, ...] | None:
     try:
-        found = json.loads(file.read_text("utf-8"))
+        found = json.loads(read_regular(file, _MOST_BYTES))
         return tuple(map(str, found["kept"])) if found["handed"] else None
     except FileNotFoundError:
         return None
