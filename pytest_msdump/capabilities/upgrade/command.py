@@ -22,10 +22,11 @@ from pytest_msdump.core.escape import printed_json, terminal_lines
 from pytest_msdump.core.report.progress import Progress
 
 DESCRIPTION = (
-    "Run a program that records into $MSDUMP_DIR, or {directory} in COMMAND, in two environments, twice in each, and give each operator that "
-    "differs a verdict: kernel, setting, code, wrong, inherited or nondeterministic. ENV is a Python, a virtual "
-    "environment, or a requirement, for which an environment is made and kept. Exit code 0: what changed is harmless; "
-    "1: wrong, code, or beyond limits; 125: it could not be judged, as git bisect run takes it; 4: usage error."
+    "Run a program that records into $MSDUMP_DIR, or {directory} in COMMAND, in two environments, twice in each, and "
+    "give each operator that differs a verdict: kernel, setting, code, wrong, inherited or nondeterministic. ENV is a "
+    "Python, a virtual environment, or a requirement, for which an environment is made and kept. Exit code 0: what "
+    "changed is harmless; 1: wrong, code, or beyond limits; 125: it could not be judged, as git bisect run takes it; "
+    "4: usage error."
 )
 EXAMPLES = (
     "msdump upgrade --old python --new python3 -- python train.py {directory}",

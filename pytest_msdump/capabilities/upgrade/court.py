@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.capabilities.frameworks.onnx import load_model
+from pytest_msdump.capabilities.graphs.ir import parse_attributes
 from pytest_msdump.capabilities.replay.reference_model import Reference
 from pytest_msdump.capabilities.upgrade.environments import Environment
 from pytest_msdump.capabilities.upgrade.replaying import Judged, judged
@@ -26,6 +27,7 @@ from pytest_msdump.core.text import Message
 VERDICTS = ("wrong", "code", "not judged", "nondeterministic", "setting", "kernel", "inherited")
 _DISTANCE = "relative_euclidean_distance"
 _OLDER = "older_run"
+_MOST_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -265,11 +267,12 @@ def _coded(bits: Report, old: Run, new: Run) -> Iterator[tuple[str, Message]]:
             yield left.key.op.label, _was("type", right.op_type, left.op_type)
         elif (left.dtype, left.shape) != (right.dtype, right.shape):
             yield left.key.op.label, _was("shape", f"{right.dtype} {right.shape}", f"{left.dtype} {left.shape}")
+    # Releases of a compiler write attributes that others do not: those of both count.
     before, after = (_operators(run) for run in (old, new))
     for label in before.keys() & after.keys():
-        for what, was in before[label].items():
-            if was != after[label].get(what, was):
-                yield label, _was(what, was, after[label][what])
+        for what in before[label].keys() & after[label].keys():
+            if before[label][what] != after[label][what]:
+                yield label, _was(what, before[label][what], after[label][what])
 
 
 def _was(what: str, old: str, new: str) -> Message:
@@ -281,14 +284,14 @@ def _operators(run: Run) -> dict[str, dict[str, str]]:
 
     def described(one: Operator) -> dict[str, str]:
         edges = [edge and f"{edge.producer}:{edge.slot}" for edge in one.inputs]
-        return {"attributes": one.attributes, "inputs": ", ".join(edge or "-" for edge in edges)}
+        return {**parse_attributes(one.attributes), "inputs": ", ".join(edge or "-" for edge in edges)}
 
     found = {one.name: described(one) for _, graph in run.dump.graphs for one in graph.operators}
     if run.model is not None:
         model = load_model(run.model)
         for node, proto in zip(model.nodes, model.proto.graph.node, strict=True):
-            written = ", ".join(sorted(str(one).replace("\n", " ")[:200] for one in proto.attribute))
-            found.setdefault(node.name, {})["attributes"] = written
+            written = {one.name: str(one).replace("\n", " ")[:_MOST_CHARACTERS] for one in proto.attribute}
+            found.setdefault(node.name, {}).update(written)
     return found
 
 
