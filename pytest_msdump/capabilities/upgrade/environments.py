@@ -28,7 +28,7 @@ _MOST_SECONDS = 3600.0
 _MOST_BYTES = 2**28
 _PROBE_SECONDS = 60.0
 # What recordings import; programs name what else they need.
-_ALWAYS = ("numpy", "scipy")
+_ALWAYS = ("numpy",)
 _PROBE = (
     "import importlib.metadata as m, json, sys; print(json.dumps({'python': sys.version.split()[0], 'packages': "
     "{d.metadata['Name']: d.version for d in m.distributions() if d.metadata['Name']}}))"

@@ -46,8 +46,10 @@ class Judged:
 def judged(run: Run, other: Run, typed: Reference | None) -> dict[str, Judged]:
     """Judge the operators of a run by label; `other` is the run of the other side, `typed` the model of ``--model``."""
     reference = typed
-    if reference is None and run.model is not None:
-        reference = Reference(load_model(run.model), None, run.model.name)
+    # A dump of before has no model beside it: it was recorded of the same.
+    model = run.model or other.model
+    if reference is None and model is not None:
+        reference = Reference(load_model(model), None, model.name)
     if reference is None:
         return _by_definitions(run.dump)
     sides = {"left": str(run.dump.root), "right": str(other.dump.root)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -47,8 +48,7 @@ def wheels(tmp_path: Path) -> Path:
     """A folder of packages: what every recording needs, and one in two releases, a third of which lacks its need."""
     folder = tmp_path / "wheels"
     folder.mkdir()
-    for name in ("numpy", "scipy"):
-        wheel(folder, name, "9.0")
+    wheel(folder, "numpy", "9.0")
     for version in ("1.0", "1.1"):
         wheel(folder, "small", version, f"version = '{version}'\n")
     wheel(folder, "small", "1.2", needs="nowhere")
@@ -121,6 +121,32 @@ def test_what_a_killed_process_left_is_not_believed(tmp_path: Path, wheels: Path
     again = maker(tmp_path, wheels).environment("small==1.0")
     assert again == made
     assert folders(tmp_path) == [whole]
+
+
+def test_a_process_that_is_killed_leaves_nothing_that_is_believed(
+    tmp_path: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A uv that begins, and goes on when the one that started it is gone."""
+    began, ends = tmp_path / "began", tmp_path / "ends"
+    for pipe in (began, ends):
+        os.mkfifo(pipe)
+    (tmp_path / "slow").mkdir()
+    slow = tmp_path / "slow" / "uv"
+    slow.write_text(
+        f'#!/bin/sh\nfor last; do :; done\nmkdir -p "$last/bin"\necho > {began}\nread x < {ends}\n', "utf-8"
+    )
+    slow.chmod(0o700)
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
+        process = making(tmp_path, wheels)
+        began.read_text("utf-8")
+        process.kill()
+        process.communicate()
+    (left,) = folders(tmp_path)
+    assert left.startswith(".small")
+    assert maker(tmp_path, wheels).environment("small==1.0").packages["small"] == "1.0"
+    assert len(folders(tmp_path)) == 1
+    ends.write_text("\n", "utf-8")
 
 
 def test_two_at_a_time_get_one_whole_environment(tmp_path: Path, wheels: Path) -> None:
