@@ -132,9 +132,8 @@ def test_a_process_that_is_killed_leaves_nothing_that_is_believed(
         os.mkfifo(pipe)
     (tmp_path / "slow").mkdir()
     slow = tmp_path / "slow" / "uv"
-    slow.write_text(
-        f'#!/bin/sh\nfor last; do :; done\nmkdir -p "$last/bin"\necho > {began}\nread x < {ends}\n', "utf-8"
-    )
+    lines = ("#!/bin/sh", "for last; do :; done", 'mkdir -p "$last/bin"', f"echo > {began}", f"read x < {ends}", "")
+    slow.write_text("\n".join(lines), "utf-8")
     slow.chmod(0o700)
     with monkeypatch.context() as patch:
         patch.setenv("PATH", f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
