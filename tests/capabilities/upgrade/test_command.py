@@ -119,3 +119,51 @@ def test_inputs_that_were_not_the_same_are_said_and_not_judged(
     words = ("--old-dump", "accepted", "--new", sys.executable, "--allow", "not-judged")
     assert upgrade(*words, "--", "python", "rec.py") == 1
     assert "not given the same: inputs x" in capsys.readouterr().out
+
+
+COPIES = """
+import os, shutil
+from pathlib import Path
+import numpy as np
+shutil.copytree(os.environ["RUN"], os.environ["MSDUMP_DIR"], dirs_exist_ok=True)
+(file,) = Path(os.environ["MSDUMP_DIR"], "rank_0/Net/0/0").glob("MatMul.Default*second-Dense*.output.0.*.npy")
+file.chmod(0o600)
+values = np.load(file)
+how = os.environ["HOW"]
+if how == "rounded":
+    values = np.nextafter(values, np.float32(9e9))
+elif how == "coarse":
+    values = (values.view(np.uint32) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+np.save(file, values)
+"""
+MATMUL = "Default/network-Net/second-Dense/MatMul-op0"
+
+
+@pytest.mark.e2e
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("how", "code", "verdict", "why"),
+    [
+        ("alike", 0, None, None),
+        ("rounded", 0, "kernel", "upgrade_kernel"),
+        ("coarse", 1, "wrong", "upgrade_wrong_new"),
+    ],
+)
+def test_a_dump_of_mindspore_is_judged_by_its_graph(
+    how: str,
+    code: int,
+    verdict: str | None,
+    why: str | None,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = Path(__file__).parents[3] / "example_suites" / "08_one_dump" / "run"
+    monkeypatch.setenv("RUN", str(run))
+    monkeypatch.setenv("HOW", how)
+    (folder / "copies.py").write_text(COPIES, "utf-8")
+    words = ("--old-dump", str(run), "--new", sys.executable, "--json", "--profile", "torch")
+    assert upgrade(*words, "--", "python", "copies.py") == code
+    (step,) = json.loads(capsys.readouterr().out)["steps"]
+    expected = [] if verdict is None else [(MATMUL, verdict, why)]
+    assert [(one["operator"], one["verdict"], one["code"]) for one in step["changes"]] == expected
