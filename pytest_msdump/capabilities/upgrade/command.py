@@ -70,7 +70,10 @@ def run(parsed: argparse.Namespace) -> int:
     try:
         found = _found(parsed)
     except ProgramError as error:
-        print(terminal_lines(f"msdump upgrade: {say('upgrade_cannot', why=str(error))}"), file=sys.stderr)
+        if parsed.json:
+            print(printed_json({"schema_version": 1, "exit_code": _UNJUDGED, "error": str(error)}))
+        else:
+            print(terminal_lines(f"msdump upgrade: {say('upgrade_cannot', why=str(error))}"), file=sys.stderr)
         return _UNJUDGED
     code = found.code(frozenset(one.replace("-", " ") for one in parsed.allow))
     lines = [line for step in found.steps for line in report.lines_of(step, parsed.profile, say)]

@@ -23,7 +23,6 @@ upgrade_no_replay | nothing says what it should be | 没有依据说明其应有
 # a pair of environments
 upgrade_head | {old} > {new}: {differing} of {tensors} tensors differ | {old} > {new}：{tensors} 个张量中 {differing} 个不同
 upgrade_equal | {old} > {new}: all {tensors} tensors have the same bits | {old} > {new}：全部 {tensors} 个张量比特相同
-upgrade_line | {verdict:word}  {name}: {why} | {verdict:word}  {name}：{why}
 upgrade_inherit | inherited  {n} operator, e.g. {names} | inherited  {n} operators, e.g. {names} | inherited  {n} 个算子，例如 {names}
 upgrade_beyond | beyond the limits of {profile}: {names} | 超出 {profile} 阈值：{names}
 upgrade_given | not given the same: {names} | 得到的输入、权重或种子不同：{names}

@@ -63,6 +63,10 @@ def test_a_program_that_fails_cannot_be_judged(capsys: pytest.CaptureFixture[str
     python = sys.executable
     assert upgrade("--old", python, "--new", python, "--", "python", "fails.py") == 125
     assert "no such device" in capsys.readouterr().err
+    assert upgrade("--old", python, "--new", python, "--json", "--", "python", "fails.py") == 125
+    found = json.loads(capsys.readouterr().out)
+    assert found["exit_code"] == 125
+    assert "no such device" in found["error"]
 
 
 @pytest.mark.usefixtures("folder")
