@@ -141,9 +141,9 @@ def package(*changes: Upgrade) -> str:
     return text
 
 
-def judged(folder: Path, *changes: Upgrade, seed: int) -> tuple[int, dict[str, str]]:
+def judged(folder: Path, *changes: Upgrade, seed: int, before: tuple[Upgrade, ...] = ()) -> tuple[int, dict[str, str]]:
     """Return the exit code of ``msdump upgrade``, and the verdicts of operators that are not inherited."""
-    old, new = environment(folder / "old", package()), environment(folder / "new", package(*changes))
+    old, new = environment(folder / "old", package(*before)), environment(folder / "new", package(*changes))
     words = ["upgrade", "--old", str(old), "--new", str(new), "--json", "--report-dir", str(folder / "report")]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), _variable("SEED", str(seed)):

@@ -201,7 +201,8 @@ class _Trial:
         if not is_cause and is_known:
             return "inherited", Message("upgrade_inherited")
         if wrong:
-            if all(sides[side].is_of(self.settings, op_type) for side in wrong):
+            own = {"old": [old for old, _ in self.settings.values()], "new": [new for _, new in self.settings.values()]}
+            if all(sides[side].is_of(own[side], op_type) for side in wrong):
                 return "setting", Message("upgrade_setting", {"names": settings})
             return "wrong", _wrong(wrong, sides)
         unjudged = [one.why or Message("upgrade_no_replay") for one in sides.values() if one.is_right is None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,9 +36,9 @@ class Judged:
     score: float = 0.0
     limit: float = 0.0
 
-    def is_of(self, settings: Mapping[str, tuple[str, str]], op_type: str) -> bool:
-        """Whether a precision that only one side is set to explains how far it is off."""
-        units = [_PRECISIONS[one.lower()] for pair in settings.values() for one in pair if one.lower() in _PRECISIONS]
+    def is_of(self, settings: Iterable[str], op_type: str) -> bool:
+        """Whether a precision among its side's own settings explains how far it is off."""
+        units = [_PRECISIONS[one.lower()] for one in settings if one.lower() in _PRECISIONS]
         coarser = max(units, default=0.0) / rounding_unit("float32")
         return bool(_PRODUCTS.search(op_type)) and 0 < self.score <= self.limit * coarser
 

@@ -41,6 +41,15 @@ def test_a_second_kernel_that_changed_does_not_hide_behind_the_first(tmp_path: P
     assert judged(tmp_path, softmax, add, seed=5) == (0, expected)
 
 
+def test_a_wrong_kernel_is_not_excused_by_the_precision_of_the_other_side(tmp_path: Path) -> None:
+    """The old side was coarse, and said so; the new one is as coarse, and says that it is not."""
+    said = Upgrade("said", '{"precision": precision}', '{"precision": "highest"}', "", ())
+    coarse = Upgrade("coarse", 'precision = "highest"', 'precision = "high"', "wrong", PLACES["matmul"])
+    order = Upgrade("order", "a @ b  # matmul", "(a[:, ::2] @ b[::2] + a[:, 1::2] @ b[1::2])", "", ())
+    code, found = judged(tmp_path, said, coarse, order, seed=5, before=(coarse,))
+    assert (code, found) == (1, dict.fromkeys(PLACES["matmul"], "wrong"))
+
+
 def test_a_wrong_kernel_is_not_excused_by_a_setting_that_changed_with_it(tmp_path: Path) -> None:
     said = Upgrade("said", '"precision": precision', '"precision": "medium"', "", ())
     wrong = Upgrade("epsilon", "np.float32(epsilon)", "np.float32(10 * epsilon)", "wrong", PLACES["layer_norm"])
