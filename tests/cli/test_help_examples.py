@@ -106,6 +106,8 @@ def test_the_examples_of_a_command_run_as_they_stand(command: str, capsys: pytes
         assert (program, words[0]) == ("msdump", command)
         if "--model" in words or command == "port":
             continue  # needs PyTorch; tests/live/test_torch_replay.py and test_torch_port.py run it
+        if any("==" in word for word in words):
+            continue  # needs releases of an index; tests/live/test_upgrade_docs.py runs one
         assert cli.main(words) == 0, capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main([command, "--help"])

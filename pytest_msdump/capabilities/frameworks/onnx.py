@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pytest_msdump.capabilities.record.given import given_of_trial, keep_model, rewired, trial_folder
 from pytest_msdump.capabilities.record.recording import Patterns, RunRecording, select_operators
 from pytest_msdump.core.dtypes.arrays import RawArray, array_to_save
 from pytest_msdump.core.dtypes.decode import stored_as
@@ -107,7 +108,10 @@ class OnnxRecording(RunRecording):
         **options: Any,
     ) -> None:
         super().__init__(directory, **options)
-        self.wants_inputs, self.wants_parameters = inputs, parameters
+        # One that is tried is replayed, from what it was fed.
+        self.given = given_of_trial()
+        is_tried = trial_folder() is not None and self.given is None
+        self.wants_inputs, self.wants_parameters = inputs or is_tried, parameters
         self.model = load_model(model)
         self.session_options, self.providers = session_options, providers
         every = self.model.nodes
@@ -115,6 +119,7 @@ class OnnxRecording(RunRecording):
         self._nodes = [node for node in every if node.name in names]
         # Names of what has no numbers, in their order.
         self._left_out: dict[str, None] = {}
+        self._given_inputs: list[tuple[str, str, int]] = []
 
     def array_of(self, tensor: Any) -> Any:
         """Return a value of ONNX Runtime, or a weight of the model, as an array; ``None`` where it has no numbers."""
@@ -141,7 +146,13 @@ class OnnxRecording(RunRecording):
             for name in names
             if name and (io == "output" or name not in at_hand)
         ]
-        content = with_outputs(self.model, wanted, self._perturbed_weights())
+        model = self.model
+        if self.given is not None:
+            proto, self._given_inputs = rewired(self.model, self.given)
+            model = self.model._replace(proto=proto)
+        keep_model(self.model.proto, self.model.folder)
+        content = with_outputs(model, wanted, self._perturbed_weights())
+        self._settings = settings_of(options)
         self.session = onnxruntime.InferenceSession(content, options, providers=list(self.providers))
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> Any:
@@ -155,6 +166,9 @@ class OnnxRecording(RunRecording):
         with self.one_run() as iteration:
             feeds = {name: value_of(array, kinds.get(name, "")) for name, array in input_feed.items()}
             fed = {name: self._perturbed_feed(f"{iteration}/{name}", value) for name, value in feeds.items()}
+            if self.given is not None:
+                for name, op, slot in self._given_inputs:
+                    fed[name] = value_of(self.given.look(op, slot, iteration))
             outputs = {output.name: output.type for output in self.session.get_outputs()}
             names = list(outputs)
             # Only the other function takes and gives text, sequences and what is optional; not what numpy lacks.
@@ -165,6 +179,7 @@ class OnnxRecording(RunRecording):
             else:
                 found = self.session.run(names, fed, run_options)
             values = dict(zip(names, found, strict=True))
+            self.writer.given = self.given
             if self.wants_digests:
                 self.describe_inputs(feeds)
             if not iteration:
@@ -192,7 +207,8 @@ class OnnxRecording(RunRecording):
         import onnxruntime
 
         providers = self.session.get_providers()
-        self.writer.describe(framework="onnxruntime", version=onnxruntime.__version__, device=", ".join(providers))
+        about = {"version": onnxruntime.__version__, "device": ", ".join(providers), "settings": self._settings}
+        self.writer.describe(framework="onnxruntime", **about)
         grids = self.model.grids()
         for call in graph_of(self.model.nodes):
             self.writer.add_call(replace(call, attributes=grids.get(call.name, "")))
@@ -363,6 +379,12 @@ def graph_of(nodes: Sequence[OnnxNode]) -> Iterator[Operator]:
         inner = dict.fromkeys(edge for name in node.read if (edge := makers.get(name)) is not None)
         inputs = (*map(makers.get, node.inputs), *inner)
         yield Operator(node.name, node.op_type, inputs=inputs, scope=node.scope)
+
+
+def settings_of(options: Any) -> dict[str, str]:
+    """Return the settings of a session by which its numbers may change."""
+    names = ("execution_mode", "graph_optimization_level", "inter_op_num_threads", "intra_op_num_threads")
+    return {name: str(getattr(options, name)).rpartition(".")[2] for name in names}
 
 
 def array_of(value: Any) -> Any:

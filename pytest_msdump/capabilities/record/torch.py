@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.capabilities.record import torch_tensors
 from pytest_msdump.capabilities.record.calls import EndedCall, bound_arguments, leaves, named_leaves
+from pytest_msdump.capabilities.record.given import given_of_trial
 from pytest_msdump.capabilities.record.manifest import groups_of, placement_of
 from pytest_msdump.capabilities.record.recording import (
     HookedRecording,
@@ -266,7 +267,8 @@ class TorchRecording(HookedRecording):
         import torch
         from torch.optim import optimizer
 
-        self.writer.describe(**torch_tensors.run_facts(self.model))
+        self.writer.describe(settings=torch_tensors.settings(), **torch_tensors.run_facts(self.model))
+        self.writer.given = given_of_trial()
         if self.wants_digests:
             self.describe_weights(torch_tensors.weights(self.model).items())
         if self.compiled == "eager":
@@ -360,10 +362,10 @@ class TorchRecording(HookedRecording):
             self._calls.append(_ModuleCall(module, edges, self._called(given), sys.exc_info()[1]))
         return varied
 
-    def after(self, module: Any, result: Any, is_changed: bool) -> None:
-        """Is called after any module of the model has run."""
+    def after(self, module: Any, result: Any, is_changed: bool) -> Any:
+        """Is called after any module of the model has run; returns what goes on where that is of another run."""
         if not self.is_on or id(module) not in self._names:
-            return
+            return None
         call, name = self._came_back(module), self._names[id(module)]
         if is_changed:
             self._changed["output"][name] = None
@@ -374,6 +376,9 @@ class TorchRecording(HookedRecording):
                     outputs=tuple(ModelOutput(path, name, slot) for slot, (path, _) in enumerate(named_tensors))
                 )
             self._returned(name, type(module).__name__, [tensor for _, tensor in named_tensors], call)
+            if self.writer.given is not None and not is_backward():
+                return self.writer.given.instead_of_tensor(name, result, self.array_of, self._iteration)
+        return None
 
     def raised(self, module: Any) -> None:
         """Is called after a module of the model gave nothing back: it is over, where it has raised."""

@@ -132,6 +132,20 @@ def run_facts(model: Any) -> dict[str, Any]:
     }
 
 
+def settings() -> dict[str, str]:
+    """Return what changes numbers for the whole process."""
+    import torch
+
+    found = {
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+        "threads": torch.get_num_threads(),
+        "cudnn.benchmark": torch.backends.cudnn.benchmark,
+        "mkldnn": torch.backends.mkldnn.is_available(),
+    }
+    return {name: str(one) for name, one in found.items()}
+
+
 def dtype_policy(kind: str) -> str:
     """Return e.g. ``"autocast bfloat16"`` while such a context is open on this kind of device, else an empty text."""
     import torch

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.capabilities.record.given import Given, given_of_trial
 from pytest_msdump.capabilities.record.manifest import add_to_journal, digests, marked_incomplete, write_manifest
 from pytest_msdump.capabilities.record.sketching import (
     BLOCK_ELEMENTS,
@@ -44,6 +45,7 @@ from pytest_msdump.core.model.dump import (
     ARCHIVE_FILE,
     JOURNAL_FILE,
     MANIFEST_FILE,
+    PARAMETER,
     DistributedRank,
     Dump,
     Manifest,
@@ -59,7 +61,7 @@ _IO = ("input", "output")
 SAVE = ("full", "sketch")
 # What `DumpWriter.describe` takes beside inputs, weights and seeds.
 DESCRIBED = frozenset(
-    {"framework", "version", "device", "dtype_policy", "key", "command", "notes", "perturbation", "outputs"}
+    {"framework", "version", "device", "dtype_policy", "key", "command", "notes", "perturbation", "outputs", "settings"}
 )
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME_BYTES = 255
@@ -136,6 +138,8 @@ class DumpWriter:
         self._sketches: dict[Looks, tuple[npt.NDArray[Any], TensorEntry]] = {}
         self._failed = False
         self._closed = False
+        # What goes on in place of what operators made, where the program is tried.
+        self.given: Given | None = None
         self._process = os.getpid()
         # Frameworks call hooks from threads of their own.
         self._lock = threading.RLock()
@@ -223,6 +227,15 @@ class DumpWriter:
         with self._lock:
             return self._write(entry, values, iteration)
 
+    def pass_on(self, op: str, array: Any, *, slot: int = 0, iteration: int = 0, **about: Any) -> Any:
+        """Write an output, and return what the program goes on with, as `array` itself.
+
+        Where ``msdump upgrade`` runs the program to try each operator by itself, it is what another run had here.
+        """
+        self.write(op, array, slot=slot, iteration=iteration, **about)
+        self.given = self.given or given_of_trial()
+        return array if self.given is None else self.given.instead(op, array, slot, iteration)
+
     def keeps_sketch(self, op: str, elements: int) -> bool:
         """Whether a sketch is kept of an operator's tensor with so many elements."""
         is_full = self._archive is None or any(fnmatchcase(op, glob) for glob in self._full)
@@ -261,7 +274,8 @@ class DumpWriter:
             By what they seed.
         **about : str
             `framework`, `version`, `device`, `dtype_policy`, `key`; `command` as a sequence of arguments; `notes`;
-            `perturbation`, a mapping with `u`, `what` and `seed`; `outputs`, each a `ModelOutput`.
+            `perturbation`, a mapping with `u`, `what` and `seed`; `outputs`, each a `ModelOutput`; `settings`, a
+            mapping of str to str of what changes numbers: precision, threads, layouts.
         """
         unknown = set(about) - DESCRIBED
         if unknown:
@@ -301,6 +315,9 @@ class DumpWriter:
             except OSError as error:
                 raise self._unwritable(error) from error
             self._write_manifest(complete=not self._failed)
+            if self.given is not None:
+                made = (one for one in self._tensors.values() if one.io == "output" and one.op_type != PARAMETER)
+                self.given.close(one.op for one in made)
             (self.directory / JOURNAL_FILE).unlink(missing_ok=True)
 
     def _write_manifest(self, *, complete: bool) -> None:

@@ -314,8 +314,7 @@ _KEYS: Mapping[str, Form] = {
     "schema_version": Form(lambda _value, _place: SCHEMA_VERSION),
     **dict.fromkeys(("framework", "version", "device", "dtype_policy"), _LABEL),
     "seeds": _kept(_INTEGER),
-    "inputs": _DIGESTS,
-    "weights": _DIGESTS,
+    **dict.fromkeys(("inputs", "weights", "settings"), _DIGESTS),
     "command": Form(lambda value, _: tuple(map(str, _list(value)[:_MAX_ARGUMENTS]))),
     "time": _LABEL,
     # Manifests of the first releases have no such key.

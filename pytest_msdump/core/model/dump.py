@@ -344,7 +344,7 @@ class Manifest:
     comparison shows. `distributed` is set for one process of several. `perturbation` is set where inputs and
     weights were perturbed: `what` was, by how much of each value (`u`), and the `seed`. `tensors` are by path of the
     file below the dump's folder, and `graph` has by iteration the calls of operators in the order in which they ended.
-    `outputs` are those of the model itself, in its order.
+    `outputs` are those of the model itself, in its order; `settings` change numbers: precision, threads, layouts.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -365,6 +365,7 @@ class Manifest:
     tensors: Mapping[str, TensorEntry] = field(default_factory=dict)
     graph: Mapping[int, Sequence[Operator]] = field(default_factory=dict)
     outputs: tuple[ModelOutput, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 EVERY_ITERATION = "all"
