@@ -94,6 +94,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def needs_more(words: list[str]) -> bool:
+    """Whether an example needs PyTorch, or releases of an index: tests/live has one of each."""
+    return "--model" in words or words[0] == "port" or any("==" in word for word in words)
+
+
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("command", cli.COMMANDS)
 @pytest.mark.e2e
@@ -104,10 +109,8 @@ def test_the_examples_of_a_command_run_as_they_stand(command: str, capsys: pytes
         assert len(line) <= 78
         program, *words = shlex.split(line)
         assert (program, words[0]) == ("msdump", command)
-        if "--model" in words or command == "port":
-            continue  # needs PyTorch; tests/live/test_torch_replay.py and test_torch_port.py run it
-        if any("==" in word for word in words):
-            continue  # needs releases of an index; tests/live/test_upgrade_docs.py runs one
+        if needs_more(words):
+            continue
         assert cli.main(words) == 0, capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main([command, "--help"])
@@ -121,8 +124,8 @@ def test_the_examples_of_a_command_run_as_they_stand(command: str, capsys: pytes
 def test_the_examples_print_one_document_each(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     for line in import_module(cli.COMMANDS[command][0]).EXAMPLES:
         words = shlex.split(line)[1:]
-        if "--model" in words or "--suggest" in words:
-            continue  # as above; a suggested suite is TOML
+        if needs_more(words) or "--suggest" in words:
+            continue  # a suggested suite is TOML
         end = words.index("--") if "--" in words else len(words)
         capsys.readouterr()
         assert cli.main([*words[:end], *([] if "--json" in words else ["--json"]), *words[end:]]) == 0
