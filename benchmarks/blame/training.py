@@ -77,6 +77,7 @@ class Mistake:
     numbers: Mapping[str, float] = field(default_factory=dict)
 
 
+_SCHEDULE = ("optimizer_rates", "optimizer_rate_at")
 _LOSS = ("loss_differs", "the loss")
 MISTAKES: Mapping[str, Mistake] = {
     "loss scale": Mistake({"loss_scale": 128.0}, ("gradients_scaled", "the loss"), numbers={"factor": 128}),
@@ -105,10 +106,8 @@ MISTAKES: Mapping[str, Mistake] = {
     "decoupled decay": Mistake({"optimizer": "adamw"}, ("optimizer_coupled_right",), ("adam",)),
     "learning rate": Mistake({"rate": 0.1}, ("optimizer_rate",), numbers={"left": 2.0}),
     "learning rate of a group": Mistake({"group_rate": 0.5}, ("optimizer_rate",), numbers={"left": 0.5}),
-    "schedule one step late": Mistake(
-        {"schedule": (1.0, 1.0, 0.5)}, ("optimizer_rates",), base={"schedule": (1.0, 0.5, 0.25)}
-    ),
-    "no warmup": Mistake({"schedule": (1.0, 1.0, 1.0)}, ("optimizer_rates",), base={"schedule": (0.25, 0.5, 1.0)}),
+    "schedule one step late": Mistake({"schedule": (1.0, 1.0, 0.5)}, _SCHEDULE, base={"schedule": (1.0, 0.5, 0.25)}),
+    "no warmup": Mistake({"schedule": (1.0, 1.0, 1.0)}, _SCHEDULE, base={"schedule": (0.25, 0.5, 1.0)}),
     "momentum": Mistake({"momentum": 0.5}, ("optimizer_momentum",), ("sgd",), numbers={"left": 0.5, "right": 0.9}),
     "Nesterov": Mistake({"nesterov": True}, ("optimizer_nesterov",), ("sgd",)),
     "dampening": Mistake({"dampening": 0.9}, ("optimizer_dampening",), ("sgd",), numbers={"left": 0.9}),

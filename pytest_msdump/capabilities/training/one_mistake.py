@@ -17,6 +17,7 @@ from pytest_msdump.capabilities.training.optimizer_rules import (
     Steps,
     change_between,
     is_same,
+    rate_between,
     rule_of,
 )
 from pytest_msdump.capabilities.training.optimizer_steps import (
@@ -241,7 +242,7 @@ class _Step:
         what = self._of_scores(failing, passing)
         scaled = [_gradient(one, self._records[one], self._kinds[one].name) for one in failing]
         factors = [one.factor for one in scaled if one is not None]
-        common = max((sum(abs(one / other - 1) < _SAME_FACTOR for one in factors) for other in factors), default=0)
+        common = max((sum(abs(one / other - 1) < _SAME_NORM for one in factors) for other in factors), default=0)
         # Where most have one factor, something else is wrong beside it.
         is_mixed = 2 * common > len(failing) and not self._forward
         if what is None and (2 * len(failing) < len(gradients) or is_mixed):
@@ -298,6 +299,9 @@ class _Step:
             if evidence is not None:
                 names = evidence.details["weights"]
                 return self._with_cause(self._of_weight(names), evidence)
+        evidence = _of_rate(moves)
+        if evidence is not None:
+            return self._with_cause(self._of_weight(moves.names), evidence)
         failing = [one for one in self._failing if self._kinds[one].name in _OF_WEIGHTS]
         weights = {self._kinds[one].weight for one in failing}
         given = [one for one in self._numbers if self._kinds[one].name == GRADIENT]
@@ -409,6 +413,17 @@ def _of_rules(moves: Moves) -> Diagnosis | None:
     steps: dict[str, Any] = {"what": said, "n": total, "iterations": len(moves.iterations)}
     details = {"what": what, "weights": tuple(changed)}
     return Diagnosis("optimizer_differs", "high", Message("optimizer_found", steps), details)
+
+
+def _of_rate(moves: Moves) -> Diagnosis | None:
+    """The learning rate of a later iteration, where the rule is not known."""
+    left, right = (moves.steps(side) for side in (0, 1))
+    found = None if left is None or right is None else rate_between(left, right)
+    if found is None:
+        return None
+    iteration, factor = moves.iterations[found[0]], found[1]
+    message = Message("optimizer_rate_at", {"n": len(moves.names), "left": factor, "iteration": iteration})
+    return Diagnosis("optimizer_differs", "high", message, {"what": "rates", "weights": tuple(moves.names)})
 
 
 def _sentence(what: str, left: Any, right: Any, base: Fitted, where: Message) -> Message:

@@ -36,6 +36,7 @@ weights_some | {n} of {of} weights ({names}) | {of} 个权重中的 {n} 个（{n
 optimizer_still | {where} stand still: frozen, or not given to the optimizer | {where}未更新：被冻结，或未交给优化器
 optimizer_rate | the learning rate of {where} is {left:.6g} times the right's | {where}的学习率为右侧的 {left:.6g} 倍
 optimizer_rates | the learning rate by iteration is {left} (right {right}), as shares of the first: another schedule or warmup | 各次迭代的学习率相对首次为 {left}（右侧 {right}）：学习率调度或预热不同
+optimizer_rate_at | the steps of all {n} weights are {left:.6g} times the right's in iteration {iteration}, and the same before: another schedule or warmup of the learning rate | 全部 {n} 个权重在第 {iteration} 次迭代的更新均为右侧的 {left:.6g} 倍，此前一致：学习率调度或预热不同
 optimizer_decay | the weight decay of {where} is {left:.4g} (right {right:.4g}) | {where}的权重衰减为 {left:.4g}（右侧 {right:.4g}）
 optimizer_coupled | weight decay is added to the gradients (Adam), on the right taken off the weights (AdamW) | 权重衰减加在梯度上（Adam），右侧则直接作用于权重（AdamW）
 optimizer_coupled_right | weight decay is taken off the weights (AdamW), on the right added to the gradients (Adam) | 权重衰减直接作用于权重（AdamW），右侧则加在梯度上（Adam）

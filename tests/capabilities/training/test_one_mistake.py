@@ -77,3 +77,9 @@ def test_a_forward_pass_that_fails_is_the_cause_of_its_gradients(tmp_path: Path)
     report = compared(tmp_path, dict.fromkeys(NAMES, 2.0), forward=3.0)
     assert said(report)[0] == ["scaled"]
     assert next(one for one in report.records if one.role == "cause").left.address == "fc:output:0"
+
+
+def test_another_loss_that_makes_most_gradients_nearly_one_share_of_the_rights_is_the_cause(tmp_path: Path) -> None:
+    # So does label smoothing; a loss that is scaled makes all of them one share, to rounding.
+    shares = dict(zip(NAMES, (0.90005, 0.8994, 0.8999, -0.9, -0.8), strict=True))
+    assert said(compared(tmp_path, shares)) == (["loss_differs"], ["inherited"])
