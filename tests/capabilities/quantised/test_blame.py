@@ -63,12 +63,14 @@ def test_codes_that_a_layer_is_given_are_no_floats_that_it_rounds(tmp_path: Path
     manifest = json.loads((left / "msdump.json").read_text("utf-8"))
     # Of the shape of what the layer gives out, as those of a depthwise convolution are.
     given = next(name for name, one in manifest["tensors"].items() if one["op"] == "/0/Gemm_quant")
-    shutil.copy(left / given, left / "given.npy")
-    manifest["tensors"]["given.npy"] = {"op": "/2/Gemm_quant", "op_type": "QGemm", "io": "input"}
+    copied = given.replace("_0_", "_2_")
+    shutil.copy(left / given, left / copied)
+    manifest["tensors"][copied] = {"op": "/2/Gemm_quant", "op_type": "QGemm", "io": "input"}
     (left / "msdump.json").write_text(json.dumps(manifest), "utf-8")
     found = compared(tmp_path / "report", str(left))
     assert {one.get("role") for one in found["tensors"]} == {"accumulated"}
-    assert not any(one["is_wrong"] for one in found["parts"]["quantised"]["rows"])
+    # What rounding to 8 bits adds here.
+    assert max(one["own"] for one in found["parts"]["quantised"]["rows"]) < 0.02
 
 
 @pytest.mark.parametrize(("language", "said"), [("en", "6.09×therange"), ("zh", "范围的6.09倍")])
