@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import hypot
+from math import hypot, inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +53,8 @@ _GRADIENTS = (GRADIENT, "grad_output", "grad_input")
 _OF_WEIGHTS = (BEFORE, AFTER, STATE)
 _STATISTICS = ("runningmean", "runningvar")
 _MOST_NAMED = 3
+# How recordings of functions name those that no module calls.
+_OUTSIDE = "outside/"
 
 
 class _Gradient(NamedTuple):
@@ -95,7 +97,14 @@ class _Step:
         self._numbers, self._is_first = parts[at], at == 0
         self._later = {number for part in parts[at + 1 :] for number in part}
         self._failing = [number for number in self._numbers if records[number].fails]
-        self._forward = [number for number in self._failing if not kinds[number].name]
+        begun = min((records[one].order for one in self._numbers if kinds[one].name in _GRADIENTS), default=inf)
+        # What is done outside of a model behind its backward pass is done to gradients and weights.
+        self._forward = [
+            number
+            for number in self._failing
+            if not kinds[number].name
+            and not (records[number].order > begun and records[number].left.key.op.label.startswith(_OUTSIDE))
+        ]
         self._is_loss = all(self._may_be_loss(number) for number in self._forward)
         self._training = Training(plan, records)
 
@@ -122,7 +131,7 @@ class _Step:
 
     def _with_cause(self, number: int, found: Diagnosis | None) -> dict[int, Record]:
         cause = self._records[number]
-        inherits = [one for one in self._failing if self._kinds[one].name or self._is_loss]
+        inherits = [one for one in self._failing if one not in self._forward or self._is_loss]
         inherits += [one for one in self._later if self._records[one].fails]
         within = [one for one in (*self._numbers, *self._later) if self._records[one].role and one not in inherits]
         return {

@@ -38,7 +38,7 @@ _STARTS: Mapping[str, Sequence[float]] = {
     "clip_value": (0.7, 0.2, 0.05),
 }
 _POSITIVE = frozenset({"epsilon", "coupled", "clip_norm", "clip_value"})
-_FLAGS = {"sgd": ("nesterov", "decoupled"), "adam": ("inside", "uncorrected", "largest")}
+_FLAGS = {"sgd": ("nesterov", "decoupled"), "adam": ("inside", "early", "uncorrected", "largest")}
 _NUMBERS = {
     "sgd": ("momentum", "dampening", "clip_norm", "clip_value"),
     "adam": ("momentum", "second", "epsilon", "clip_norm", "clip_value"),
@@ -65,7 +65,8 @@ class Rule:
     """How an optimizer steps, but for the rate and the decay of each weight.
 
     `momentum` is Adam's beta1, `second` its beta2, `coupled` a decay that is added to Adam's gradients, of the weights
-    that decay. `rates` are factors of the rate by iteration; none if it is constant.
+    that decay; `early` says that epsilon is added before the correction. `rates` are factors of the rate by iteration;
+    none if it is constant.
     """
 
     adam: bool = False
@@ -79,6 +80,7 @@ class Rule:
     nesterov: bool = False
     decoupled: bool = False
     inside: bool = False
+    early: bool = False
     uncorrected: bool = False
     largest: bool = False
     rates: tuple[float, ...] = ()
@@ -111,7 +113,8 @@ class Rule:
                 second = self.second * second + (1 - self.second) * np.square(gradient)
                 most = np.maximum(most, second) if self.largest else second
                 first, scale = (1.0, 1.0) if self.uncorrected else self._corrections(step + 1)
-                root = np.sqrt(most / scale + self.epsilon) if self.inside else np.sqrt(most / scale) + self.epsilon
+                epsilon = self.epsilon / np.sqrt(scale) if self.early else self.epsilon
+                root = np.sqrt(most / scale + epsilon) if self.inside else np.sqrt(most / scale) + epsilon
                 made = average / first / np.maximum(root, 1e-300)
             else:
                 damped = gradient if step == 0 else (1 - self.dampening) * gradient

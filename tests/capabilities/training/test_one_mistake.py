@@ -83,3 +83,8 @@ def test_another_loss_that_makes_most_gradients_nearly_one_share_of_the_rights_i
     # So does label smoothing; a loss that is scaled makes all of them one share, to rounding.
     shares = dict(zip(NAMES, (0.90005, 0.8994, 0.8999, -0.9, -0.8), strict=True))
     assert said(compared(tmp_path, shares)) == (["loss_differs"], ["inherited"])
+
+
+def test_what_is_done_to_gradients_outside_of_the_model_is_no_forward_pass(tmp_path: Path) -> None:
+    names = (*NAMES, "outside/div_")
+    assert said(compared(tmp_path, dict.fromkeys(names, 2.0), names=names)) == (["loss_scaled"], ["inherited"])

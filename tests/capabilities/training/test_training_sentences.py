@@ -42,9 +42,10 @@ def adam(
     decay: float = 0.0,
     *,
     inside: bool = False,
+    early: bool = False,
     decoupled: bool = False,
 ) -> Step:
-    """Adam as its paper has it, or with epsilon inside of the root."""
+    """Adam as its paper has it, or with epsilon inside of the root, or as MindSpore's documentation has it."""
 
     def step(weight: Array, gradient: Array, kept: dict[str, Any]) -> Array:
         first, second = betas
@@ -53,7 +54,8 @@ def adam(
         kept["m"] = np.float32(first) * kept.get("m", np.float32(0)) + np.float32(1 - first) * gradient
         kept["v"] = np.float32(second) * kept.get("v", np.float32(0)) + np.float32(1 - second) * gradient**2
         mean, square = kept["m"] / np.float32(1 - first**at), kept["v"] / np.float32(1 - second**at)
-        root = np.sqrt(square + np.float32(eps)) if inside else np.sqrt(square) + np.float32(eps)
+        added = np.float32(eps / (1 - second**at) ** 0.5 if early else eps)
+        root = np.sqrt(square + added) if inside else np.sqrt(square) + added
         decayed = weight * np.float32(1 - rate * decay) if decoupled else weight
         return decayed - np.float32(rate) * mean / root
 
@@ -123,6 +125,7 @@ def cases() -> Iterator[Any]:
     yield adam(betas=(0.9, 0.5)), adam(), "Adam's beta2 is 0.5 (right 0.999)"
     yield adam(eps=0.1), adam(), "Adam's epsilon is 0.1 (right 1e-08)"
     yield adam(eps=0.1, inside=True), adam(eps=0.1), "Adam's epsilon is inside of the root, on the right outside"
+    yield adam(eps=0.1, early=True), adam(eps=0.1), "Adam's epsilon is added before bias correction (MindSpore"
     yield adam(decay=0.1), adam(decay=0.1, decoupled=True), "weight decay is added to the gradients (Adam)"
 
 
