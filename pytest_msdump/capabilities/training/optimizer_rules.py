@@ -469,8 +469,10 @@ def _of_rule(left: Steps, base: Fitted, weights: tuple[int, ...]) -> Iterator[Ch
         # Beside a gradient that a decay nearly cancels out, the digits that rounding has left of it show.
         decays = np.array([float(f"{one:.3g}") for one in base.decay])
         coupled = 0.0 if rule.coupled else float(np.median(decays[decays != 0]))
-        found = tried(left, replace(rule, coupled=coupled), base.rate, decays)
-        yield Change("coupled", coupled, rule.coupled, weights, 0) if found.holds else None
+        # So does where epsilon is added, in which frameworks differ.
+        ways = (replace(rule, coupled=coupled, early=early) for early in (rule.early, not rule.early))
+        holds = any(tried(left, one, base.rate, decays).holds for one in ways)
+        yield Change("coupled", coupled, rule.coupled, weights, 0) if holds else None
     if rule.adam and (rule.coupled or not base.decay.any()):
         found = fitted(left, replace(rule, coupled=rule.coupled or 1e-2), ("coupled",), rate=base.rate)
         is_another = abs(found.rule.coupled - rule.coupled) > _SAME * rule.coupled

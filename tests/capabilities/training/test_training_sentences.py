@@ -160,8 +160,10 @@ def test_a_schedule_is_told_where_the_weights_before_the_first_step_are_not_know
     assert sentence.startswith("the steps of all 4 weights are 2 times the right's in iteration 1, and the same before")
 
 
-def test_a_decay_that_nearly_cancels_gradients_is_told_from_one_of_the_weights(tmp_path: Path) -> None:
-    report = compared(tmp_path, lambda *_: adam(decay=0.05), adam(decay=0.05, decoupled=True), cancelled=0.05)
+@pytest.mark.parametrize("early", [False, True])
+def test_a_decay_that_nearly_cancels_gradients_is_told_from_one_of_the_weights(tmp_path: Path, early: bool) -> None:
+    left, right = adam(decay=0.05, early=early), adam(decay=0.05, decoupled=True)
+    report = compared(tmp_path, lambda *_: left, right, cancelled=0.05)
     assert said(report)[0].startswith("weight decay is added to the gradients (Adam)")
 
 
