@@ -89,7 +89,7 @@ MISTAKES: Mapping[str, Mistake] = {
     "scaler on one side": Mistake({"scaler": 512.0}, ("gradients_scaled", "the loss"), numbers={"factor": 512}),
     "clipped before unscaling": Mistake(
         {"unscales": False},
-        ("gradients_clipped", "gradients_clipped_to", "optimizer_clip_norm"),
+        ("gradients_clipped", "gradients_clipped_to", "optimizer_clip_norm", "optimizer_given"),
         base={"scaler": 512.0, "clip_norm": 0.05},
     ),
     "loss reduction": Mistake({"reduction": "sum"}, ("gradients_scaled", "the loss")),

@@ -51,6 +51,7 @@ _LEAST = 3
 _LEAST_MOVED = 1e4
 _GRADIENTS = (GRADIENT, "grad_output", "grad_input")
 _OF_WEIGHTS = (BEFORE, AFTER, STATE)
+_MOMENTS = ("/exp_avg", "/momentum_buffer")
 _STATISTICS = ("runningmean", "runningvar")
 _MOST_NAMED = 3
 # How recordings of functions name those that no module calls.
@@ -311,6 +312,9 @@ class _Step:
         evidence = _of_rate(moves)
         if evidence is not None:
             return self._with_cause(self._of_weight(moves.names), evidence)
+        evidence = self._of_moments() if not has_gradients and not self._forward else None
+        if evidence is not None:
+            return self._with_cause(self._failing[0], evidence)
         failing = [one for one in self._failing if self._kinds[one].name in _OF_WEIGHTS]
         weights = {self._kinds[one].weight for one in failing}
         given = [one for one in self._numbers if self._kinds[one].name == GRADIENT]
@@ -319,6 +323,20 @@ class _Step:
         numbers = {"n": len(weights), "of": len(given)}
         found = Diagnosis("optimizer_differs", "high", Message("optimizer_differs", numbers), numbers)
         return self._with_cause(failing[0], found)
+
+    def _of_moments(self) -> Diagnosis | None:
+        """What the optimizer is given in a first step is so many times the right's, by the averages that it begins."""
+        known = [one for one in self._numbers if self._records[one].left.key.op.label.endswith(_MOMENTS)]
+        failing = [one for one in known if self._records[one].fails]
+        found = [_gradient(one, self._records[one], STATE) for one in failing if self._is_first]
+        factors = [one.factor for one in found if one is not None]
+        same = [[one for one in factors if abs(one / other - 1) < _SAME_NORM] for other in factors]
+        # To the others a decay was added.
+        common, factor = max(((len(one), one[0]) for one in same), default=(0, 1.0))
+        if common < _LEAST or abs(factor - 1) < _SAME_FACTOR:
+            return None
+        numbers = {"n": common, "of": len(known), "factor": factor}
+        return Diagnosis("gradients_clipped", "high", Message("optimizer_given", numbers), {"factor": factor})
 
     def _of_weight(self, names: Sequence[str]) -> int:
         """Return the first record of these weights that fails, else that is not equal, else what fails first."""

@@ -50,6 +50,7 @@ optimizer_nesterov | momentum is Nesterov's, on the right plain | 使用 Nestero
 optimizer_nesterov_right | momentum is plain, on the right Nesterov's | 使用普通动量，右侧为 Nesterov 动量
 optimizer_inside | Adam's epsilon is inside of the root, on the right outside | Adam 的 epsilon 在根号内，右侧在根号外
 optimizer_inside_right | Adam's epsilon is outside of the root, on the right inside | Adam 的 epsilon 在根号外，右侧在根号内
+optimizer_given | all gradients pass, and {n} of {of} averages that the optimizer begins with are {factor:.6g} times the right's: gradients are clipped or divided otherwise before the step (clipped before a loss scale is taken off?), or the first beta differs | 全部梯度通过，而优化器首步的 {of} 个动量中有 {n} 个为右侧的 {factor:.6g} 倍：更新前梯度的裁剪或缩放不同（是否在除去 loss scale 之前裁剪？），或第一个 beta 不同
 optimizer_early | Adam's epsilon is added before bias correction (MindSpore, TensorFlow), on the right behind it (PyTorch) | Adam 的 epsilon 在偏差修正之前相加（MindSpore、TensorFlow），右侧在其后（PyTorch）
 optimizer_early_right | Adam's epsilon is added behind bias correction (PyTorch), on the right before it (MindSpore, TensorFlow) | Adam 的 epsilon 在偏差修正之后相加（PyTorch），右侧在其前（MindSpore、TensorFlow）
 optimizer_uncorrected | Adam's bias correction is missing | 缺少 Adam 的偏差修正

@@ -26,7 +26,8 @@ def compared(
             for name in ("fc", "out", *names):
                 values = draw.standard_normal((4, 3)).astype("f4")
                 factor = factors.get(name, forward if name in ("fc", "out") else 1.0) if side == "left" else 1.0
-                writer.write(name, values * np.float32(factor))
+                op_type = "Optimizer" if name.endswith("exp_avg") else None
+                writer.write(name, values * np.float32(factor), op_type=op_type)
     return reported(folder)
 
 
@@ -88,3 +89,13 @@ def test_another_loss_that_makes_most_gradients_nearly_one_share_of_the_rights_i
 def test_what_is_done_to_gradients_outside_of_the_model_is_no_forward_pass(tmp_path: Path) -> None:
     names = (*NAMES, "outside/div_")
     assert said(compared(tmp_path, dict.fromkeys(names, 2.0), names=names)) == (["loss_scaled"], ["inherited"])
+
+
+def test_an_optimizer_that_is_given_a_share_of_right_gradients_is_the_cause(tmp_path: Path) -> None:
+    # Averages of weights that decay have other shares.
+    moments = tuple(f"{name}/exp_avg" for name in ("out.weight", "out.bias", "fc.bias", "norm.weight"))
+    shares = dict(zip(moments, (0.9, 0.002, 0.002, 0.002), strict=True))
+    report = compared(tmp_path, shares, names=(*NAMES, *moments))
+    assert said(report) == (["gradients_clipped"], ["inherited"])
+    cause = next(one for one in report.records if one.role == "cause")
+    assert "3 of 4 averages that the optimizer begins with are 0.002 times the right's" in reason_of(cause, ENGLISH)
