@@ -148,7 +148,9 @@ class _Step:
         of_kind = [number for number in self._numbers if self._kinds[number].name in _GRADIENTS]
         # Those before the first that fails were made before the mistake.
         begun = next((at for at, number in enumerate(of_kind) if self._records[number].fails), len(of_kind))
-        found = [_gradient(number, self._records[number], self._kinds[number].name) for number in of_kind[begun:]]
+        # So was a number that passes, whatever the order in which functions of the loss were recorded.
+        behind = [one for one in of_kind[begun:] if self._records[one].fails or self._records[one].elements != 1]
+        found = [_gradient(number, self._records[number], self._kinds[number].name) for number in behind]
         gradients = [one for one in found if one is not None]
         scaled = [one for one in gradients if one.record.fails]
         are_weights = scaled == [one for one in gradients if one.is_of_weight]
