@@ -505,15 +505,18 @@ def main() -> None:
     for mistake in drawn:
         for _ in range(30):
             name, way = next(ways) if not mistake else (draw.choice([*MODELS]), draw.choice([*WAYS]))
+            seed = draw.randrange(1000)
             try:
                 with contextlib.redirect_stdout(io.StringIO()):
-                    made = make(name, way, mistake, draw.randrange(1000), folder)
+                    made = make(name, way, mistake, seed, folder)
             except NoPlaceError:
                 continue
             break
         else:
             continue
-        found = compared(made, folder, inputs=draw.random() < 0.5)
+        has_inputs = draw.random() < 0.5
+        found = compared(made, folder, inputs=has_inputs)
+        shown = f"{name} {way}, seed {seed}{', inputs' * has_inputs}"
         rows = (found.get("parts") or {}).get("quantised", {}).get("rows", [])
         causes = sorted({one["left"]["address"] for one in found["tensors"] if one.get("role") == "cause"})
         named = {rows[0]["name"], *rows[0]["nodes"]} if rows else set()
@@ -523,16 +526,16 @@ def main() -> None:
         wrong = [] if mistake == NARROW else wrong
         if not mistake:
             accused += bool(causes or wrong)
-            lines += [f"sound {name} {way}: {causes or wrong} {rows[:1]}"] if causes or wrong else []
+            lines += [f"sound {shown}: {causes or wrong} {rows[:1]}"] if causes or wrong else []
             continue
         is_first = not made.truth.isdisjoint(named)
         first[mistake] += is_first
         cause[mistake] += is_first and rows[0]["is_wrong"] and len(causes) == 1
         is_right = is_first and not wrong and (bool(causes) or mistake in NAMED_ALONE)
         if not is_right:
-            shown = "; ".join(f"{row['name']} {row['own']:.3g} {row['why']}" for row in rows[:3])
+            first_rows = "; ".join(f"{row['name']} {row['own']:.3g} {row['why']}" for row in rows[:3])
             said = f"wrong {wrong}, causes {causes}{'' if fails else ', nothing fails'}"
-            lines.append(f"{mistake} {name} {way}: {sorted(made.truth)}: named {shown}; {said}")
+            lines.append(f"{mistake} {shown}: {sorted(made.truth)}: named {first_rows}; {said}")
     for mistake in kinds:
         print(f"{mistake:26} {first[mistake]:4} of {whole[mistake]:4} first, {cause[mistake]:4} as the cause")
     total = sum(whole[one] for one in kinds)

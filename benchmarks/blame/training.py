@@ -32,6 +32,8 @@ from pytest_msdump.record import Recorder
 STYLES = ("recorder", "operations", "hooks")
 OPTIMIZERS = ("sgd", "adam", "adamw")
 _STEPS, _BATCHES, _IGNORED = 3, 2, 0
+# So many mistakes are made where both sides train in 16 bits.
+_IN_HALF = 0.15
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,14 @@ class Setting:
     second: float = 0.99
     epsilon: float = 1e-6
     inside: bool = False
+    early: bool = False
     uncorrected: bool = False
     amsgrad: bool = False
     clip_norm: float = 0.0
     clip_value: float = 0.0
     loss_scale: float = 1.0
+    scaler: float = 1.0
+    unscales: bool = True
     reduction: str = "mean"
     smoothing: float = 0.0
     ignore: int = -100
@@ -77,9 +82,16 @@ class Mistake:
     numbers: Mapping[str, float] = field(default_factory=dict)
 
 
+_SCHEDULE = ("optimizer_rates", "optimizer_rate_at")
 _LOSS = ("loss_differs", "the loss")
 MISTAKES: Mapping[str, Mistake] = {
     "loss scale": Mistake({"loss_scale": 128.0}, ("gradients_scaled", "the loss"), numbers={"factor": 128}),
+    "scaler on one side": Mistake({"scaler": 512.0}, ("gradients_scaled", "the loss"), numbers={"factor": 512}),
+    "clipped before unscaling": Mistake(
+        {"unscales": False},
+        ("gradients_clipped", "gradients_clipped_to", "optimizer_clip_norm", "optimizer_given"),
+        base={"scaler": 512.0, "clip_norm": 0.05},
+    ),
     "loss reduction": Mistake({"reduction": "sum"}, ("gradients_scaled", "the loss")),
     "accumulation not divided": Mistake(
         {"divides": False}, ("gradients_scaled", "the loss"), base={"batches": _BATCHES}, numbers={"factor": _BATCHES}
@@ -105,10 +117,8 @@ MISTAKES: Mapping[str, Mistake] = {
     "decoupled decay": Mistake({"optimizer": "adamw"}, ("optimizer_coupled_right",), ("adam",)),
     "learning rate": Mistake({"rate": 0.1}, ("optimizer_rate",), numbers={"left": 2.0}),
     "learning rate of a group": Mistake({"group_rate": 0.5}, ("optimizer_rate",), numbers={"left": 0.5}),
-    "schedule one step late": Mistake(
-        {"schedule": (1.0, 1.0, 0.5)}, ("optimizer_rates",), base={"schedule": (1.0, 0.5, 0.25)}
-    ),
-    "no warmup": Mistake({"schedule": (1.0, 1.0, 1.0)}, ("optimizer_rates",), base={"schedule": (0.25, 0.5, 1.0)}),
+    "schedule one step late": Mistake({"schedule": (1.0, 1.0, 0.5)}, _SCHEDULE, base={"schedule": (1.0, 0.5, 0.25)}),
+    "no warmup": Mistake({"schedule": (1.0, 1.0, 1.0)}, _SCHEDULE, base={"schedule": (0.25, 0.5, 1.0)}),
     "momentum": Mistake({"momentum": 0.5}, ("optimizer_momentum",), ("sgd",), numbers={"left": 0.5, "right": 0.9}),
     "Nesterov": Mistake({"nesterov": True}, ("optimizer_nesterov",), ("sgd",)),
     "dampening": Mistake({"dampening": 0.9}, ("optimizer_dampening",), ("sgd",), numbers={"left": 0.9}),
@@ -116,6 +126,9 @@ MISTAKES: Mapping[str, Mistake] = {
     "beta2": Mistake({"second": 0.9}, ("optimizer_beta",), ("adam", "adamw"), numbers={"left": 0.9, "which": 2}),
     "epsilon": Mistake({"epsilon": 1e-3}, ("optimizer_epsilon",), ("adam", "adamw"), numbers={"left": 1e-3}),
     "epsilon inside the root": Mistake({"inside": True}, ("optimizer_inside",), ("adam", "adamw")),
+    "epsilon before correction": Mistake(
+        {"early": True}, ("optimizer_early",), ("adam", "adamw"), base={"epsilon": 1e-2}
+    ),
     "no bias correction": Mistake({"uncorrected": True}, ("optimizer_uncorrected",), ("adam", "adamw")),
     "amsgrad": Mistake({"amsgrad": True}, ("optimizer_largest",), ("adam", "adamw")),
     "frozen": Mistake({"frozen": "head"}, ("optimizer_still",)),
@@ -140,8 +153,8 @@ def _optimizer(model: nn.Module, setting: Setting) -> torch.optim.Optimizer:
     for group in groups:
         group["lr"] = group.get("lr", setting.rate) / 10
     options = {"betas": (setting.momentum, setting.second), "eps": setting.epsilon}
-    if setting.inside or setting.uncorrected:
-        flags = {"inside": setting.inside, "corrected": not setting.uncorrected}
+    flags = {name: getattr(setting, name) for name in ("inside", "early", "uncorrected")}
+    if any(flags.values()):
         return OwnAdam(groups, decoupled=setting.optimizer == "adamw", **flags, **options)
     kind = torch.optim.AdamW if setting.optimizer == "adamw" else torch.optim.Adam
     return kind(groups, amsgrad=setting.amsgrad, **options)
@@ -214,11 +227,15 @@ def train(name: str, setting: Setting, folder: Path, style: str, seed: int, arou
                     loss = _loss(model(given), labels, setting)
                     if hooks is not None:
                         hooks.save("loss", loss)
-                    loss.backward()
+                    (loss * setting.scaler).backward()
+                for one in (one.grad for one in model.parameters() if one.grad is not None and setting.unscales):
+                    one /= setting.scaler
                 if setting.clip_norm:
                     nn.utils.clip_grad_norm_(model.parameters(), setting.clip_norm)
                 if setting.clip_value:
                     nn.utils.clip_grad_value_(model.parameters(), setting.clip_value)
+                for one in (one.grad for one in model.parameters() if one.grad is not None and not setting.unscales):
+                    one /= setting.scaler
                 if hooks is not None:
                     hooks.gradients()
                 optimizer.step()
@@ -286,14 +303,14 @@ def _mistakes(drawn: random.Random, count: int) -> Iterator[tuple[str, str, str,
         yield name, drawn.choice(one.models or tuple(BUILDS)), drawn.choice(one.optimizers), drawn.choice(STYLES)
 
 
+def _half() -> Any:
+    return torch.autocast("cpu", torch.bfloat16)
+
+
 def _sound(model: str, style: str, seed: int, folder: Path, kind: str) -> Report:
     """Compare two runs that differ in rounding alone."""
     setting = Setting(optimizer=OPTIMIZERS[seed % len(OPTIMIZERS)])
-
-    def half() -> Any:
-        return torch.autocast("cpu", torch.bfloat16)
-
-    left: Callable[[], Any] = half if kind == "bfloat16" else ExactSums
+    left: Callable[[], Any] = _half if kind == "bfloat16" else ExactSums
     train(model, setting, folder / "left", style, seed, left)
     train(model, setting, folder / "right", style, seed, nullcontext)
     return compared(folder)
@@ -316,15 +333,14 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         right = replace(Setting(optimizer=optimizer), **mistake.base)
-        train(model, replace(right, **mistake.change), folder / "left", style, options.seed + at, nullcontext)
-        train(model, right, folder / "right", style, options.seed + at, nullcontext)
+        around = _half if drawn.random() < _IN_HALF else nullcontext
+        train(model, replace(right, **mistake.change), folder / "left", style, options.seed + at, around)
+        train(model, right, folder / "right", style, options.seed + at, around)
         began = time.process_time()
         verdict, said = judged(compared(folder), mistake)
         verdicts[verdict] += 1
-        print(
-            f"{verdict:14} {name}, {model}, {optimizer}, {style}: {said} ({time.process_time() - began:.1f} s)",
-            flush=True,
-        )
+        where = ", ".join((name, model, optimizer, style, *(("autocast",) if around is _half else ())))
+        print(f"{verdict:14} {where}: {said} ({time.process_time() - began:.1f} s)", flush=True)
     for at in range(options.sound):
         folder, kind = options.out.absolute() / "pair", ("sums", "bfloat16")[at % 2]
         shutil.rmtree(folder, ignore_errors=True)

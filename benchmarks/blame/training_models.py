@@ -89,11 +89,27 @@ class Gated(nn.Module):
         return self.head(gate * torch.tanh(self.new(given)))
 
 
+class Tied(nn.Module):
+    """Words are scored by the weights that embed them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.mix, self.norm = nn.Embedding(_WORDS, 16), nn.Linear(16, 16), nn.LayerNorm(16)
+        self.head = nn.Linear(16, _WORDS, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return scores."""
+        x = self.embed(ids)
+        return self.head(self.norm(x + torch.tanh(self.mix(x.cumsum(1)))))
+
+
 BUILDS: Mapping[str, Callable[[], nn.Module]] = {
     "perceptron": Perceptron,
     "convolutions": Convolutions,
     "attention": Attention,
     "gated": Gated,
+    "tied": Tied,
 }
 
 
@@ -101,8 +117,9 @@ def inputs_of(name: str, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return a batch and its labels."""
     draw = torch.Generator().manual_seed(seed)
     rows = 12
-    labels = torch.randint(0, _CLASSES, (rows, _LENGTH) if name == "attention" else (rows,), generator=draw)
-    if name in ("attention", "gated"):
+    size = (rows, _LENGTH) if name in ("attention", "tied") else (rows,)
+    labels = torch.randint(0, _WORDS if name == "tied" else _CLASSES, size, generator=draw)
+    if name in ("attention", "gated", "tied"):
         return torch.randint(0, _WORDS, (rows, _LENGTH), generator=draw), labels
     shape = (rows, 12) if name == "perceptron" else (rows, 3, 8, 8)
     return torch.randn(*shape, generator=draw), labels
@@ -120,12 +137,12 @@ class ExactSums(TorchFunctionMode):
 
 
 class OwnAdam(torch.optim.Optimizer):
-    """Adam as other frameworks have it: epsilon inside of the root, or no bias correction."""
+    """Adam as other frameworks have it: epsilon inside of the root or before the correction, or no correction."""
 
-    def __init__(self, groups: Any, *, betas: Any, eps: float, inside: bool, corrected: bool, decoupled: bool) -> None:
+    def __init__(self, groups: Any, *, betas: Any, eps: float, decoupled: bool, **flags: bool) -> None:
         super().__init__(groups, {"lr": 1e-3, "weight_decay": 0.0})
         self._betas, self._eps, self._decoupled = betas, eps, decoupled
-        self._inside, self._corrected, self._step = inside, corrected, 0
+        self._flags, self._step = flags, 0
 
     @torch.no_grad()
     def step(self, _: Any = None) -> None:
@@ -143,7 +160,8 @@ class OwnAdam(torch.optim.Optimizer):
                 state.setdefault("exp_avg_sq", torch.zeros_like(one)).mul_(second).addcmul_(
                     gradient, gradient, value=1 - second
                 )
-                scales = [1 - beta**self._step if self._corrected else 1.0 for beta in (first, second)]
+                scales = [1.0 if self._flags["uncorrected"] else 1 - beta**self._step for beta in (first, second)]
                 mean, square = state["exp_avg"] / scales[0], state["exp_avg_sq"] / scales[1]
-                root = (square + self._eps).sqrt() if self._inside else square.sqrt() + self._eps
+                epsilon = self._eps / scales[1] ** 0.5 if self._flags["early"] else self._eps
+                root = (square + epsilon).sqrt() if self._flags["inside"] else square.sqrt() + epsilon
                 one.sub_(group["lr"] * mean / root)

@@ -992,3 +992,36 @@ def test_a_damaged_or_missing_tensor_fails_in_a_test(tmp_path, damage):
     if damage == "missing":
         assert "the replay judged 1 of 5 operators that it can" in text
         assert_replay(made(Block), tmp_path / "left", x, min_replayed=0.1)
+
+
+DTYPES = []
+
+
+class Large(nn.Module):
+    """Modules that read weights in ways of their own; says in which precision weights are while it runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.rnn = nn.Embedding(20, 16), nn.LSTM(16, 16, batch_first=True)
+        self.encoder = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+        self.attention = nn.MultiheadAttention(16, 2, batch_first=True)
+        self.mask, self.head = nn.Parameter(torch.randn(16)), nn.Linear(16, 20, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, ids):
+        x = self.encoder(self.rnn(self.embed(ids))[0])
+        x = x + self.attention(x, x, x, need_weights=False)[0]
+        x[:, 0] = self.mask
+        DTYPES.append({name: one.dtype for name, one in self.named_parameters()})
+        return functional.linear(self.head(x), self.embed.weight.mT)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.001])
+def test_of_a_model_that_is_called_alone_one_module_is_in_float64_at_a_time(tmp_path, scale):
+    port = made(Large)
+    with torch.no_grad():
+        port.attention.out_proj.weight.mul_(scale)
+    found = replayed(tmp_path, made(Large), port)
+    assert wrong(found) == ({"attention"} if scale > 1 else set())
+    assert reasons(found) == {}
+    assert {name for name, dtype in DTYPES.pop().items() if dtype == torch.float64} == {"mask"}

@@ -21,6 +21,7 @@ from pytest_msdump.capabilities.record.manifest import has_digest
 from pytest_msdump.capabilities.replay.forcing import GRADIENTS, OPTIMIZER, Forcing
 from pytest_msdump.capabilities.replay.keras_forcing import KerasModel, force_layers, keras_model
 from pytest_msdump.capabilities.replay.onnx_forcing import force_nodes, inputs_of
+from pytest_msdump.capabilities.replay.torch_double import Calling
 from pytest_msdump.capabilities.replay.torch_forcing import force, names_of, raised_by_the_model, weights_read
 from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.compare.planning import Plan
@@ -74,7 +75,7 @@ class Reference:
         import torch
 
         inputs = self._recorded(next(iter(names_of(self.model))), *dumps)
-        return _calling(*(torch.from_numpy(np.array(array)) for array in inputs))
+        return Calling(tuple(torch.from_numpy(np.array(array)) for array in inputs))
 
     def fed(self, *dumps: Dump) -> KerasModel:
         """Return the model of Keras with its inputs, if need be those that the first of the dumps has of it."""
@@ -122,20 +123,8 @@ def reference_of(model: Any, given: Any = None, *, source: str = "the reference"
     if given is None or (callable(given) and not hasattr(given, "shape") and not isinstance(given, Mapping)):
         return Reference(model, given, source)
     if isinstance(given, Mapping):
-        return Reference(model, _calling(**given), source)
-    return Reference(model, _calling(*(given if isinstance(given, (tuple, list)) else (given,))), source)
-
-
-def _calling(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
-    """Return a function that calls a model, for which no gradients are kept."""
-
-    def run(model: Any) -> Any:
-        import torch
-
-        with torch.no_grad():
-            return model(*args, **kwargs)
-
-    return run
+        return Reference(model, Calling((), given), source)
+    return Reference(model, Calling(tuple(given) if isinstance(given, (tuple, list)) else (given,)), source)
 
 
 def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:

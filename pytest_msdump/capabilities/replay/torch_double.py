@@ -1,8 +1,10 @@
-"""Operations of PyTorch in float64, whatever the model asks for, and what rounding would make of their results."""
+"""Models and operations of PyTorch in float64, whatever they ask for, and what rounding would make of results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -15,6 +17,42 @@ from pytest_msdump.capabilities.replay.forcing import EXP_FAMILY, Marks, Ties, n
 # Operations that make a float whole, and that may stand between it and its cast.
 TO_WHOLE = frozenset({"round", "floor", "ceil", "trunc"})
 BESIDE_WHOLE = frozenset({"add", "sub", "clamp", "clamp_min", "clamp_max", "minimum", "maximum", "_to_copy"})
+
+
+@dataclass(frozen=True)
+class Calling:
+    """A run that calls a model with arguments, for which no gradients are kept; it writes to no weight."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, model: Any) -> Any:
+        """Call a model."""
+        import torch
+
+        with torch.no_grad():
+            return model(*self.args, **self.kwargs)
+
+
+def copied(model: Any, dtype: Any, *, rounded_to: Any = None, is_shared: bool = False) -> Any:
+    """Return a copy on the CPU in a precision, its weights rounded first to another one.
+
+    One that is shared has the memory of the model's weights, in their own precision.
+    """
+    import torch
+
+    keeps = dtype is not torch.float64 and any(one.dtype in half_types() for one in model.parameters())
+    known: dict[int, Any] = {}
+    # Each is copied and cast in one step: together they are as large as the model.
+    for one in (*model.parameters(), *model.buffers()):
+        value = one.detach()
+        if rounded_to is not None and value.is_floating_point():
+            value = value.to(rounded_to)
+        is_same = is_shared and isinstance(one, torch.nn.Parameter)
+        kept = value.dtype if keeps or is_same or not value.is_floating_point() else dtype
+        value = value.to("cpu", kept, copy=not is_same)
+        known[id(one)] = type(one)(value, one.requires_grad) if isinstance(one, torch.nn.Parameter) else value
+    return copy.deepcopy(model, known)
 
 
 def in_double(func: Any, args: Any, kwargs: Any) -> tuple[Any, Marks]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -33,7 +32,9 @@ from pytest_msdump.capabilities.replay.forcing import (
 from pytest_msdump.capabilities.replay.torch_double import (
     BESIDE_WHOLE,
     TO_WHOLE,
+    Calling,
     at_ties,
+    copied,
     described,
     floats_through,
     half_types,
@@ -71,7 +72,8 @@ def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: st
     low = getattr(torch, dtype)
     # A quarter of what the weights take in float64.
     forcing.room += sum(2 * weight.numel() for weight in model.parameters())
-    own = _OwnRun(_copy(model, torch.float32 if is_autocast else low), forcing)
+    is_shared = isinstance(run, Calling) and dtype == "float32" and not is_autocast
+    own = _OwnRun(copied(model, torch.float32 if is_autocast else low, is_shared=is_shared), forcing)
     steps = Steps(dict(enumerate(forcing.pairs)))
     cast = torch.autocast("cpu", dtype=low) if is_autocast else nullcontext()
     with raised_by_the_model(), cast, steps.seen(own.model):
@@ -79,7 +81,10 @@ def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: st
     forcing.found |= steps.judged(model)
     atoms, rounded_to = own.atoms, None if is_autocast or dtype == "float32" else low
     del own
-    exact = _ExactRun(_copy(model, torch.float64, rounded_to=rounded_to), forcing, atoms, rounded_to)
+    # Weights are rounded where they are, of modules that the run has in 16 bits.
+    is_shared = is_shared and not any(atoms.values())
+    wide = copied(model, torch.float64, rounded_to=rounded_to, is_shared=is_shared)
+    exact = _ExactRun(wide, forcing, atoms, rounded_to)
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
@@ -100,7 +105,7 @@ def run_as_it_is(model: Any, run: Callable[[Any], Any], forcing: Forcing) -> Non
     import torch
 
     with raised_by_the_model():
-        _OwnRun(_copy(unwrapped(model), torch.float32), forcing).run(run)
+        _OwnRun(copied(unwrapped(model), torch.float32), forcing).run(run)
 
 
 @contextmanager
@@ -134,25 +139,11 @@ def weights_read(model: Any) -> Iterator[tuple[str, Any]]:
             yield name, array_of(tensor)
 
 
-def _copy(model: Any, dtype: Any, *, rounded_to: Any = None) -> Any:
-    """Return a copy on the CPU in a precision, its weights rounded first to another one."""
-    import torch
-
-    keeps = dtype is not torch.float64 and any(one.dtype in half_types() for one in model.parameters())
-    known: dict[int, Any] = {}
-    # Each is copied and cast in one step: together they are as large as the model.
-    for one in (*model.parameters(), *model.buffers()):
-        value = one.detach()
-        if rounded_to is not None and value.is_floating_point():
-            value = value.to(rounded_to)
-        kept = value.dtype if keeps or not value.is_floating_point() else dtype
-        value = value.to("cpu", kept, copy=True)
-        known[id(one)] = type(one)(value, one.requires_grad) if isinstance(one, torch.nn.Parameter) else value
-    return copy.deepcopy(model, known)
-
-
 class _ForcedRun:
     """One run of a copy of the reference; a subclass says what happens to each tensor that has a partner."""
+
+    # What the model is given, unless it is that of its weights.
+    precision: Any = None
 
     def __init__(self, model: Any, forcing: Forcing) -> None:
         self.model, self.forcing = model, forcing
@@ -334,7 +325,9 @@ class _ForcedRun:
         """Bring what the model is given to its device and precision."""
         import torch
 
-        dtype = next((one.dtype for one in self.model.parameters() if one.is_floating_point()), torch.float32)
+        dtype = self.precision or next(
+            (one.dtype for one in self.model.parameters() if one.is_floating_point()), torch.float32
+        )
 
         def cast(tensor: Any) -> Any:
             tensor = tensor.cpu()
@@ -394,12 +387,17 @@ class _ExactRun(_ForcedRun):
     """The reference in float64, of weights and inputs that are rounded where the run rounded them."""
 
     def __init__(self, model: Any, forcing: Forcing, atoms: dict[str, Any], low: Any) -> None:
+        import torch
+
         super().__init__(model, forcing)
+        self.precision = torch.float64
         self._atoms, self._low = atoms, low
         self._unit = rounding_unit("float32" if low is None else str(low).removeprefix("torch."))
         # What went into a tensor, by its memory, which is kept weakly.
         self._marks: dict[int, tuple[Any, Marks]] = {}
         self._most_marks = _FEW_MARKS
+        # Weights of modules that run, which are in float64 as long, and what they were before.
+        self._widened: list[tuple[Any, Any, Any]] = []
         # What makes whole numbers of floats, by the memory of these.
         self._ties: dict[int, tuple[Any, Ties]] = {}
 
@@ -410,8 +408,29 @@ class _ExactRun(_ForcedRun):
             stack.enter_context(around_operations(self._operated))
 
     def before(self, module: Any, args: Any, kwargs: Any, is_changed: bool) -> Any:
+        self._widen(module)
         args, kwargs = super().before(module, args, kwargs, is_changed)
         return self._round(module, args), kwargs
+
+    def _widen(self, module: Any) -> None:
+        """Bring a module's own weights to float64 until it is over: of a large model all at once fill the memory."""
+        import torch
+
+        for one in module.parameters(recurse=False) if id(module) in self.names else ():
+            if one.dtype is torch.float32:
+                self._widened.append((module, one, one.data))
+                with self.ours():
+                    one.data = one.data.double()
+                self._weights.add(one.untyped_storage()._cdata)
+
+    def _ended(self, module: Any) -> int:
+        count = super()._ended(module)
+        active = {id(one) for one, _ in self._inner}
+        while self._widened and id(self._widened[-1][0]) not in active:
+            _, one, narrow = self._widened.pop()
+            self._weights.discard(one.untyped_storage()._cdata)
+            one.data = narrow
+        return count
 
     def _given(self, label: str, given: Any) -> Any:
         given = super()._given(label, given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import hypot
+from math import hypot, inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from pytest_msdump.capabilities.training.optimizer_rules import (
     Steps,
     change_between,
     is_same,
+    rate_between,
     rule_of,
 )
 from pytest_msdump.capabilities.training.optimizer_steps import (
@@ -50,8 +51,11 @@ _LEAST = 3
 _LEAST_MOVED = 1e4
 _GRADIENTS = (GRADIENT, "grad_output", "grad_input")
 _OF_WEIGHTS = (BEFORE, AFTER, STATE)
+_MOMENTS = ("/exp_avg", "/momentum_buffer")
 _STATISTICS = ("runningmean", "runningvar")
 _MOST_NAMED = 3
+# How recordings of functions name those that no module calls.
+_OUTSIDE = "outside/"
 
 
 class _Gradient(NamedTuple):
@@ -94,7 +98,14 @@ class _Step:
         self._numbers, self._is_first = parts[at], at == 0
         self._later = {number for part in parts[at + 1 :] for number in part}
         self._failing = [number for number in self._numbers if records[number].fails]
-        self._forward = [number for number in self._failing if not kinds[number].name]
+        begun = min((records[one].order for one in self._numbers if kinds[one].name in _GRADIENTS), default=inf)
+        # What is done outside of a model behind its backward pass is done to gradients and weights.
+        self._forward = [
+            number
+            for number in self._failing
+            if not kinds[number].name
+            and not (records[number].order > begun and records[number].left.key.op.label.startswith(_OUTSIDE))
+        ]
         self._is_loss = all(self._may_be_loss(number) for number in self._forward)
         self._training = Training(plan, records)
 
@@ -121,7 +132,7 @@ class _Step:
 
     def _with_cause(self, number: int, found: Diagnosis | None) -> dict[int, Record]:
         cause = self._records[number]
-        inherits = [one for one in self._failing if self._kinds[one].name or self._is_loss]
+        inherits = [one for one in self._failing if one not in self._forward or self._is_loss]
         inherits += [one for one in self._later if self._records[one].fails]
         within = [one for one in (*self._numbers, *self._later) if self._records[one].role and one not in inherits]
         return {
@@ -137,7 +148,9 @@ class _Step:
         of_kind = [number for number in self._numbers if self._kinds[number].name in _GRADIENTS]
         # Those before the first that fails were made before the mistake.
         begun = next((at for at, number in enumerate(of_kind) if self._records[number].fails), len(of_kind))
-        found = [_gradient(number, self._records[number], self._kinds[number].name) for number in of_kind[begun:]]
+        # So was a number that passes, whatever the order in which functions of the loss were recorded.
+        behind = [one for one in of_kind[begun:] if self._records[one].fails or self._records[one].elements != 1]
+        found = [_gradient(number, self._records[number], self._kinds[number].name) for number in behind]
         gradients = [one for one in found if one is not None]
         scaled = [one for one in gradients if one.record.fails]
         are_weights = scaled == [one for one in gradients if one.is_of_weight]
@@ -241,7 +254,7 @@ class _Step:
         what = self._of_scores(failing, passing)
         scaled = [_gradient(one, self._records[one], self._kinds[one].name) for one in failing]
         factors = [one.factor for one in scaled if one is not None]
-        common = max((sum(abs(one / other - 1) < _SAME_FACTOR for one in factors) for other in factors), default=0)
+        common = max((sum(abs(one / other - 1) < _SAME_NORM for one in factors) for other in factors), default=0)
         # Where most have one factor, something else is wrong beside it.
         is_mixed = 2 * common > len(failing) and not self._forward
         if what is None and (2 * len(failing) < len(gradients) or is_mixed):
@@ -298,6 +311,12 @@ class _Step:
             if evidence is not None:
                 names = evidence.details["weights"]
                 return self._with_cause(self._of_weight(names), evidence)
+        evidence = _of_rate(moves)
+        if evidence is not None:
+            return self._with_cause(self._of_weight(moves.names), evidence)
+        evidence = self._of_moments() if not has_gradients and not self._forward else None
+        if evidence is not None:
+            return self._with_cause(self._failing[0], evidence)
         failing = [one for one in self._failing if self._kinds[one].name in _OF_WEIGHTS]
         weights = {self._kinds[one].weight for one in failing}
         given = [one for one in self._numbers if self._kinds[one].name == GRADIENT]
@@ -306,6 +325,20 @@ class _Step:
         numbers = {"n": len(weights), "of": len(given)}
         found = Diagnosis("optimizer_differs", "high", Message("optimizer_differs", numbers), numbers)
         return self._with_cause(failing[0], found)
+
+    def _of_moments(self) -> Diagnosis | None:
+        """What the optimizer is given in a first step is so many times the right's, by the averages that it begins."""
+        known = [one for one in self._numbers if self._records[one].left.key.op.label.endswith(_MOMENTS)]
+        failing = [one for one in known if self._records[one].fails]
+        found = [_gradient(one, self._records[one], STATE) for one in failing if self._is_first]
+        factors = [one.factor for one in found if one is not None]
+        same = [[one for one in factors if abs(one / other - 1) < _SAME_NORM] for other in factors]
+        # To the others a decay was added.
+        common, factor = max(((len(one), one[0]) for one in same), default=(0, 1.0))
+        if common < _LEAST or abs(factor - 1) < _SAME_FACTOR:
+            return None
+        numbers = {"n": common, "of": len(known), "factor": factor}
+        return Diagnosis("gradients_clipped", "high", Message("optimizer_given", numbers), {"factor": factor})
 
     def _of_weight(self, names: Sequence[str]) -> int:
         """Return the first record of these weights that fails, else that is not equal, else what fails first."""
@@ -409,6 +442,17 @@ def _of_rules(moves: Moves) -> Diagnosis | None:
     steps: dict[str, Any] = {"what": said, "n": total, "iterations": len(moves.iterations)}
     details = {"what": what, "weights": tuple(changed)}
     return Diagnosis("optimizer_differs", "high", Message("optimizer_found", steps), details)
+
+
+def _of_rate(moves: Moves) -> Diagnosis | None:
+    """The learning rate of a later iteration, where the rule is not known."""
+    left, right = (moves.steps(side) for side in (0, 1))
+    found = None if left is None or right is None else rate_between(left, right)
+    if found is None:
+        return None
+    iteration, factor = moves.iterations[found[0]], found[1]
+    message = Message("optimizer_rate_at", {"n": len(moves.names), "left": factor, "iteration": iteration})
+    return Diagnosis("optimizer_differs", "high", message, {"what": "rates", "weights": tuple(moves.names)})
 
 
 def _sentence(what: str, left: Any, right: Any, base: Fitted, where: Message) -> Message:

@@ -23,6 +23,8 @@ _HOLDS, _FAILS = 2.0, 8.0
 _NEAR = 1e3
 # Numbers that differ by less are the same.
 _SAME = 1e-3
+# What rounding may leave of a gradient that something is added to.
+_ROUNDED = 2.0**-21
 # Fewer numbers than these say nothing of a weight's own rate and decay.
 _FEWEST = 3
 # What a number that is looked for begins with; those that are positive are looked for by their logarithm.
@@ -36,7 +38,7 @@ _STARTS: Mapping[str, Sequence[float]] = {
     "clip_value": (0.7, 0.2, 0.05),
 }
 _POSITIVE = frozenset({"epsilon", "coupled", "clip_norm", "clip_value"})
-_FLAGS = {"sgd": ("nesterov", "decoupled"), "adam": ("inside", "uncorrected", "largest")}
+_FLAGS = {"sgd": ("nesterov", "decoupled"), "adam": ("inside", "early", "uncorrected", "largest")}
 _NUMBERS = {
     "sgd": ("momentum", "dampening", "clip_norm", "clip_value"),
     "adam": ("momentum", "second", "epsilon", "clip_norm", "clip_value"),
@@ -63,7 +65,8 @@ class Rule:
     """How an optimizer steps, but for the rate and the decay of each weight.
 
     `momentum` is Adam's beta1, `second` its beta2, `coupled` a decay that is added to Adam's gradients, of the weights
-    that decay. `rates` are factors of the rate by iteration; none if it is constant.
+    that decay; `early` says that epsilon is added before the correction. `rates` are factors of the rate by iteration;
+    none if it is constant.
     """
 
     adam: bool = False
@@ -77,6 +80,7 @@ class Rule:
     nesterov: bool = False
     decoupled: bool = False
     inside: bool = False
+    early: bool = False
     uncorrected: bool = False
     largest: bool = False
     rates: tuple[float, ...] = ()
@@ -109,7 +113,8 @@ class Rule:
                 second = self.second * second + (1 - self.second) * np.square(gradient)
                 most = np.maximum(most, second) if self.largest else second
                 first, scale = (1.0, 1.0) if self.uncorrected else self._corrections(step + 1)
-                root = np.sqrt(most / scale + self.epsilon) if self.inside else np.sqrt(most / scale) + self.epsilon
+                epsilon = self.epsilon / np.sqrt(scale) if self.early else self.epsilon
+                root = np.sqrt(most / scale + epsilon) if self.inside else np.sqrt(most / scale) + epsilon
                 made = average / first / np.maximum(root, 1e-300)
             else:
                 damped = gradient if step == 0 else (1 - self.dampening) * gradient
@@ -152,17 +157,23 @@ class Change:
     free: int = 1
 
 
-def _off(of: Steps, made: Array) -> Array:
+def _off(of: Steps, made: Array, noise: Array) -> Array:
     """Return by weight the largest RMS of an iteration, in rounding units."""
     count = np.bincount(of.owner)
-    squares = np.nan_to_num(np.square((of.moved + made) / of.noise), nan=np.inf)
+    squares = np.nan_to_num(np.square((of.moved + made) / noise), nan=np.inf)
     found: Array = np.sqrt(np.max([np.bincount(of.owner, row) / count for row in squares], axis=0))
     return found
 
 
 def tried(of: Steps, rule: Rule, rate: Array, decay: Array) -> Fitted:
     """Return how far a rule with given rates and decays is off."""
-    return Fitted(rule, rate, decay, _off(of, rate[of.owner] * rule.steps(of, decay[of.owner])))
+    decays, noise = decay[of.owner], of.noise
+    made = rate[of.owner] * rule.steps(of, decays)
+    if rule.coupled:
+        # Where a gradient and a decay nearly cancel out, Adam divides what rounding leaves by itself.
+        moved = replace(of, gradients=of.gradients * (1 + _ROUNDED))
+        noise = noise + np.abs(rate[of.owner] * rule.steps(moved, decays) - made)
+    return Fitted(rule, rate, decay, _off(of, made, noise))
 
 
 def _coupled_rates(of: Steps, rule: Rule, given: Array | None) -> tuple[Array, Array]:
@@ -374,6 +385,27 @@ def _scheduled(of: Steps, base: Fitted, *, is_fixed: bool = False) -> Fitted:
     return base
 
 
+def rate_between(left: Steps, right: Steps) -> tuple[int, float] | None:
+    """Return the first iteration whose steps differ, if what led to it is the same, and how many times as far they go.
+
+    Whatever the rule is, it makes the same of the same weights and gradients but for the rate.
+    """
+    noise, count = left.noise + right.noise, np.bincount(left.owner)
+
+    def is_near(apart: Array, at: int) -> bool:
+        return bool((np.bincount(left.owner, np.square(apart / noise[at])) <= _HOLDS**2 * count).all())
+
+    for at in range(1, len(left.moved)):
+        one, other = left.moved[at], right.moved[at]
+        if not is_near(left.weights[at] - right.weights[at], at):
+            return None
+        if not is_near(one - other, at):
+            weighed = other / np.square(noise[at])
+            factor = float((one * weighed).sum() / max((other * weighed).sum(), 1e-300))
+            return (at, factor) if is_near(one - factor * other, at) else None
+    return None
+
+
 def is_same(left: Steps, base: Fitted) -> bool:
     """Whether the left's steps are those of the right's rule."""
     return not (tried(left, base.rule, base.rate, base.decay).off > _FAILS).any()
@@ -434,9 +466,13 @@ def _of_rule(left: Steps, base: Fitted, weights: tuple[int, ...]) -> Iterator[Ch
     for name in _FLAGS[rule.family]:
         yield changed(name, (), rule.changed({name: not getattr(rule, name)}), 0)
     if rule.adam and base.decay.any():
-        coupled = 0.0 if rule.coupled else float(f"{np.median(base.decay[base.decay != 0]):.3g}")
-        found = tried(left, replace(rule, coupled=coupled), base.rate, base.decay)
-        yield Change("coupled", coupled, rule.coupled, weights, 0) if found.holds else None
+        # Beside a gradient that a decay nearly cancels out, the digits that rounding has left of it show.
+        decays = np.array([float(f"{one:.3g}") for one in base.decay])
+        coupled = 0.0 if rule.coupled else float(np.median(decays[decays != 0]))
+        # So does where epsilon is added, in which frameworks differ.
+        ways = (replace(rule, coupled=coupled, early=early) for early in (rule.early, not rule.early))
+        holds = any(tried(left, one, base.rate, decays).holds for one in ways)
+        yield Change("coupled", coupled, rule.coupled, weights, 0) if holds else None
     if rule.adam and (rule.coupled or not base.decay.any()):
         found = fitted(left, replace(rule, coupled=rule.coupled or 1e-2), ("coupled",), rate=base.rate)
         is_another = abs(found.rule.coupled - rule.coupled) > _SAME * rule.coupled

@@ -36,6 +36,7 @@ weights_some | {n} of {of} weights ({names}) | {of} 个权重中的 {n} 个（{n
 optimizer_still | {where} stand still: frozen, or not given to the optimizer | {where}未更新：被冻结，或未交给优化器
 optimizer_rate | the learning rate of {where} is {left:.6g} times the right's | {where}的学习率为右侧的 {left:.6g} 倍
 optimizer_rates | the learning rate by iteration is {left} (right {right}), as shares of the first: another schedule or warmup | 各次迭代的学习率相对首次为 {left}（右侧 {right}）：学习率调度或预热不同
+optimizer_rate_at | the steps of all {n} weights are {left:.6g} times the right's in iteration {iteration}, and the same before: another schedule or warmup of the learning rate | 全部 {n} 个权重在第 {iteration} 次迭代的更新均为右侧的 {left:.6g} 倍，此前一致：学习率调度或预热不同
 optimizer_decay | the weight decay of {where} is {left:.4g} (right {right:.4g}) | {where}的权重衰减为 {left:.4g}（右侧 {right:.4g}）
 optimizer_coupled | weight decay is added to the gradients (Adam), on the right taken off the weights (AdamW) | 权重衰减加在梯度上（Adam），右侧则直接作用于权重（AdamW）
 optimizer_coupled_right | weight decay is taken off the weights (AdamW), on the right added to the gradients (Adam) | 权重衰减直接作用于权重（AdamW），右侧则加在梯度上（Adam）
@@ -49,6 +50,9 @@ optimizer_nesterov | momentum is Nesterov's, on the right plain | 使用 Nestero
 optimizer_nesterov_right | momentum is plain, on the right Nesterov's | 使用普通动量，右侧为 Nesterov 动量
 optimizer_inside | Adam's epsilon is inside of the root, on the right outside | Adam 的 epsilon 在根号内，右侧在根号外
 optimizer_inside_right | Adam's epsilon is outside of the root, on the right inside | Adam 的 epsilon 在根号外，右侧在根号内
+optimizer_given | all gradients pass, and {n} of {of} averages that the optimizer begins with are {factor:.6g} times the right's: gradients are clipped or divided otherwise before the step (clipped before a loss scale is taken off?), or the first beta differs | 全部梯度通过，而优化器首步的 {of} 个动量中有 {n} 个为右侧的 {factor:.6g} 倍：更新前梯度的裁剪或缩放不同（是否在除去 loss scale 之前裁剪？），或第一个 beta 不同
+optimizer_early | Adam's epsilon is added before bias correction (MindSpore, TensorFlow), on the right behind it (PyTorch) | Adam 的 epsilon 在偏差修正之前相加（MindSpore、TensorFlow），右侧在其后（PyTorch）
+optimizer_early_right | Adam's epsilon is added behind bias correction (PyTorch), on the right before it (MindSpore, TensorFlow) | Adam 的 epsilon 在偏差修正之后相加（PyTorch），右侧在其前（MindSpore、TensorFlow）
 optimizer_uncorrected | Adam's bias correction is missing | 缺少 Adam 的偏差修正
 optimizer_uncorrected_right | Adam's bias correction is missing on the right | 右侧缺少 Adam 的偏差修正
 optimizer_largest | Adam keeps the largest second moment (amsgrad), on the right it does not | Adam 保留最大的二阶矩（amsgrad），右侧不保留

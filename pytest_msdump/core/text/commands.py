@@ -119,7 +119,7 @@ replay_constant_digits | its constant {text} has no more digits in the graph, an
 # roles, suggestions and the summary
 fits_by_replay | the reference makes it of the left's own values, {shape}; values differ by {apart} of their norm | 参考模型由左侧自己的值得出，{shape}；相对欧氏距离 {apart}
 replayed | replay: {wrong} wrong by themselves, {right} right, {rest} not replayable | 重放：{wrong} 个自身有误，{right} 个自身正确，{rest} 个无法重放
-replay_explained | {n} more differ, as roles explain: {names} | 另有 {n} 个存在差异，由角色说明：{names}
+replay_explained | {n} more differ by quantisation, or by a cause before them: {names} | 另有 {n} 个存在差异，源于量化或其之前的原因：{names}
 replay_wrong | wrong by themselves: {names} | 自身有误：{names}
 replay_rest | {n} tensor not replayable, because {reason}: {names} | {n} tensors not replayable, because {reason}: {names} | {n} 个张量无法重放：{reason}：{names}
 replay_damaged | {n} tensor damaged: {names}: {reason} | {n} tensors damaged: {names}: {reason} | {n} 个张量已损坏：{names}：{reason}

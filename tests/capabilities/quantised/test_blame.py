@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,6 +56,21 @@ def test_of_sound_quantisation_nothing_is_accused_and_figures_are_listed(tmp_pat
     rows = found["parts"]["quantised"]["rows"]
     assert not any(one["is_wrong"] for one in rows)
     assert [one["own"] for one in rows] == sorted((one["own"] for one in rows), reverse=True)
+
+
+def test_codes_that_a_layer_is_given_are_no_floats_that_it_rounds(tmp_path: Path) -> None:
+    left = shutil.copytree(DATA / "sound_qoperator", tmp_path / "left")
+    manifest = json.loads((left / "msdump.json").read_text("utf-8"))
+    # Of the shape of what the layer gives out, as those of a depthwise convolution are.
+    given = next(name for name, one in manifest["tensors"].items() if one["op"] == "/0/Gemm_quant")
+    copied = given.replace("_0_", "_2_")
+    shutil.copy(left / given, left / copied)
+    manifest["tensors"][copied] = {"op": "/2/Gemm_quant", "op_type": "QGemm", "io": "input"}
+    (left / "msdump.json").write_text(json.dumps(manifest), "utf-8")
+    found = compared(tmp_path / "report", str(left))
+    assert {one.get("role") for one in found["tensors"]} == {"accumulated"}
+    # What rounding to 8 bits adds here.
+    assert max(one["own"] for one in found["parts"]["quantised"]["rows"]) < 0.02
 
 
 @pytest.mark.parametrize(("language", "said"), [("en", "6.09×therange"), ("zh", "范围的6.09倍")])
@@ -135,7 +151,7 @@ def test_a_replay_counts_apart_what_rounding_explains(tmp_path: Path) -> None:
     printed = " ".join("\n".join(summary_lines(replayed, width=200, files=[])).split())
     assert "replay: 1 wrong by themselves, 0 right, 0 not replayable" in printed
     assert "wrong by themselves: /1/Relu_output_0_DequantizeLinear" in printed
-    assert "4 more differ, as roles explain: /0/Gemm, /2/Gemm" in printed
+    assert "4 more differ by quantisation, or by a cause before them: /0/Gemm, /2/Gemm" in printed
 
 
 @pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e300])

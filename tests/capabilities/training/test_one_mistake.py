@@ -26,7 +26,8 @@ def compared(
             for name in ("fc", "out", *names):
                 values = draw.standard_normal((4, 3)).astype("f4")
                 factor = factors.get(name, forward if name in ("fc", "out") else 1.0) if side == "left" else 1.0
-                writer.write(name, values * np.float32(factor))
+                op_type = "Optimizer" if name.endswith("exp_avg") else None
+                writer.write(name, values * np.float32(factor), op_type=op_type)
     return reported(folder)
 
 
@@ -77,3 +78,24 @@ def test_a_forward_pass_that_fails_is_the_cause_of_its_gradients(tmp_path: Path)
     report = compared(tmp_path, dict.fromkeys(NAMES, 2.0), forward=3.0)
     assert said(report)[0] == ["scaled"]
     assert next(one for one in report.records if one.role == "cause").left.address == "fc:output:0"
+
+
+def test_another_loss_that_makes_most_gradients_nearly_one_share_of_the_rights_is_the_cause(tmp_path: Path) -> None:
+    # So does label smoothing; a loss that is scaled makes all of them one share, to rounding.
+    shares = dict(zip(NAMES, (0.90005, 0.8994, 0.8999, -0.9, -0.8), strict=True))
+    assert said(compared(tmp_path, shares)) == (["loss_differs"], ["inherited"])
+
+
+def test_what_is_done_to_gradients_outside_of_the_model_is_no_forward_pass(tmp_path: Path) -> None:
+    names = (*NAMES, "outside/div_")
+    assert said(compared(tmp_path, dict.fromkeys(names, 2.0), names=names)) == (["loss_scaled"], ["inherited"])
+
+
+def test_an_optimizer_that_is_given_a_share_of_right_gradients_is_the_cause(tmp_path: Path) -> None:
+    # Averages of weights that decay have other shares.
+    moments = tuple(f"{name}/exp_avg" for name in ("out.weight", "out.bias", "fc.bias", "norm.weight"))
+    shares = dict(zip(moments, (0.9, 0.002, 0.002, 0.002), strict=True))
+    report = compared(tmp_path, shares, names=(*NAMES, *moments))
+    assert said(report) == (["gradients_clipped"], ["inherited"])
+    cause = next(one for one in report.records if one.role == "cause")
+    assert "3 of 4 averages that the optimizer begins with are 0.002 times the right's" in reason_of(cause, ENGLISH)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,9 +42,10 @@ def adam(
     decay: float = 0.0,
     *,
     inside: bool = False,
+    early: bool = False,
     decoupled: bool = False,
 ) -> Step:
-    """Adam as its paper has it, or with epsilon inside of the root."""
+    """Adam as its paper has it, or with epsilon inside of the root, or as MindSpore's documentation has it."""
 
     def step(weight: Array, gradient: Array, kept: dict[str, Any]) -> Array:
         first, second = betas
@@ -53,7 +54,8 @@ def adam(
         kept["m"] = np.float32(first) * kept.get("m", np.float32(0)) + np.float32(1 - first) * gradient
         kept["v"] = np.float32(second) * kept.get("v", np.float32(0)) + np.float32(1 - second) * gradient**2
         mean, square = kept["m"] / np.float32(1 - first**at), kept["v"] / np.float32(1 - second**at)
-        root = np.sqrt(square + np.float32(eps)) if inside else np.sqrt(square) + np.float32(eps)
+        added = np.float32(eps / (1 - second**at) ** 0.5 if early else eps)
+        root = np.sqrt(square + added) if inside else np.sqrt(square) + added
         decayed = weight * np.float32(1 - rate * decay) if decoupled else weight
         return decayed - np.float32(rate) * mean / root
 
@@ -68,8 +70,15 @@ def compared(
     steps: int = 3,
     kept: bool = False,
     noise: float = 0.0,
+    rates: Sequence[float] = (1.0,) * 4,
+    has_start: bool = True,
+    cancelled: float = 0.0,
 ) -> Report:
-    """Runs that are right but for the left's steps; what `left` returns nothing for stands still."""
+    """Runs that are right but for the left's steps; what `left` returns nothing for stands still.
+
+    `rates` are the shares of its rate at which the right steps; without a start, weights are known after steps alone.
+    `cancelled` is a decay that is nearly the negative of a third of the gradients.
+    """
     for side in ("left", "right"):
         draw, off = np.random.default_rng(1), np.random.default_rng(2)
         weights = {name: draw.standard_normal((8, 6) if "weight" in name else 6).astype("f4") for name in NAMES}
@@ -78,11 +87,14 @@ def compared(
             summed = {name: np.zeros_like(one) for name, one in weights.items()}
             for at in range(steps):
                 write = partial(writer.write, iteration=at)
-                for name in NAMES:
+                for name in NAMES if has_start else ():
                     write(name, weights[name], op_type="Parameter")
                 write("fc2", draw.standard_normal((4, 6)).astype("f4") + at * weights["fc2.bias"])
                 for name in reversed(NAMES):
                     gradient = draw.standard_normal(weights[name].shape).astype("f4") + weights[name] / 8
+                    if cancelled:
+                        nearly = -np.float32(cancelled) * weights[name] * (1 + gradient * np.float32(1e-4))
+                        gradient = np.where(np.arange(gradient.size).reshape(gradient.shape) % 3, gradient, nearly)
                     if side == "left":
                         gradient *= 1 + np.float32(noise) * off.standard_normal(gradient.shape).astype("f4")
                     summed[name] = gradient + (summed[name] if kept and side == "left" else 0)
@@ -90,7 +102,9 @@ def compared(
                 for name in NAMES:
                     step = left(name, at) if side == "left" else right
                     if step is not None:
-                        weights[name] = step(weights[name], summed[name], states[name])
+                        after = step(weights[name], summed[name], states[name])
+                        share = np.float32(rates[at] if side == "right" else 1)
+                        weights[name] = weights[name] + share * (after - weights[name])
                     write(f"{name}/updated", weights[name], op_type="Optimizer")
     return reported(folder)
 
@@ -111,6 +125,7 @@ def cases() -> Iterator[Any]:
     yield adam(betas=(0.9, 0.5)), adam(), "Adam's beta2 is 0.5 (right 0.999)"
     yield adam(eps=0.1), adam(), "Adam's epsilon is 0.1 (right 1e-08)"
     yield adam(eps=0.1, inside=True), adam(eps=0.1), "Adam's epsilon is inside of the root, on the right outside"
+    yield adam(eps=0.1, early=True), adam(eps=0.1), "Adam's epsilon is added before bias correction (MindSpore"
     yield adam(decay=0.1), adam(decay=0.1, decoupled=True), "weight decay is added to the gradients (Adam)"
 
 
@@ -135,6 +150,21 @@ def test_a_group_of_weights_is_named_that_has_another_rate_or_stands_still(tmp_p
 def test_a_schedule_that_starts_late_is_told_by_its_rates(tmp_path: Path) -> None:
     report = compared(tmp_path, lambda _, at: sgd(0.1 if at == 0 else 0.05), sgd())
     assert said(report)[0].startswith("the learning rate by iteration is 1, 0.5, 0.5 (right 1, 1, 1)")
+
+
+def test_a_schedule_is_told_where_the_weights_before_the_first_step_are_not_known(tmp_path: Path) -> None:
+    rule = sgd(0.1, decay=0.1)
+    report = compared(tmp_path, lambda _, at: (rule, rule, sgd(0.05, decay=0.1))[at], rule, rates=(1, 0.5, 0.25),
+                      has_start=False)  # fmt: skip
+    (sentence,) = said(report)
+    assert sentence.startswith("the steps of all 4 weights are 2 times the right's in iteration 1, and the same before")
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_decay_that_nearly_cancels_gradients_is_told_from_one_of_the_weights(tmp_path: Path, early: bool) -> None:
+    left, right = adam(decay=0.05, early=early), adam(decay=0.05, decoupled=True)
+    report = compared(tmp_path, lambda *_: left, right, cancelled=0.05)
+    assert said(report)[0].startswith("weight decay is added to the gradients (Adam)")
 
 
 def test_gradients_that_hold_those_of_the_step_before_were_not_set_to_zero(tmp_path: Path) -> None:
