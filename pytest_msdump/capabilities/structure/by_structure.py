@@ -32,6 +32,8 @@ from pytest_msdump.core.matching.transforms import Shape
 from pytest_msdump.core.model.tensor import COORDINATES
 from pytest_msdump.core.text import Message, say
 
+# What may stand behind all names.
+_OUTPUT = "_output"
 # What stands between the parts of a name.
 _LINKS = re.compile(r"[./]")
 
@@ -85,6 +87,8 @@ class _Meeting:
     def _layers(self, side: Side, run: ScopeRun) -> tuple[list[Layer], bool]:
         """Return what leaves each module of a run, and whether it is known in which order they ran."""
         written = {path: dotted(path) for path in dict.fromkeys((*run.modules, *run.members))}
+        if all(name.endswith(_OUTPUT) for name in written.values()):
+            written = {path: name.removesuffix(_OUTPUT) for path, name in written.items()}
         names = without_rounding(written)
         paths = [*names]
         # Beside what was dequantised there are weights.

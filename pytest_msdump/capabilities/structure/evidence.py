@@ -24,7 +24,7 @@ _KIND = 1.5
 _SIZE, _MOST_SIZE = 0.8, 2.0
 # The only one of a number of elements, on both sides.
 _ONLY = 2.5
-_CHANGES, _CHANGES_NOT = 1.0, -3.0
+_CHANGES, _CHANGES_NOT = 3.0, -3.0
 _RARER = -2.0
 _NUMBER, _OTHER_NUMBER = 1.0, -4.0
 # Two sides are one chain when more than this share of the longer one lies in order on the other as well.
@@ -81,11 +81,17 @@ class Look(NamedTuple):
 
 
 def looks_of(
-    layers: Sequence[Layer], lists: Container[Words], closed: Container[int], *, is_ordered: bool
+    layers: Sequence[Layer],
+    lists: Container[Words],
+    closed: Container[int],
+    behind_gaps: Container[int],
+    *,
+    is_ordered: bool,
 ) -> list[Look]:
     """Return how each layer looks among these, in the order in which they ran.
 
-    `lists` are modules around numbered ones, `closed` has the numbers of modules of which nothing inside was paired.
+    `lists` are modules around numbered ones, `closed` has the numbers of modules of which nothing inside was paired,
+    `behind_gaps` those of layers before which others may have run.
     """
     listed = [len(one.words) > 1 and isinstance(one.words[-1], int) and one.words[:-1] in lists for one in layers]
     # A number in a list says nothing of what a layer does, nor does the name of the list.
@@ -100,7 +106,7 @@ def looks_of(
             siblings[pattern_of(own[:-1])].add(own[-1])
     found: list[Look] = []
     for place, (one, own, stem, is_listed) in enumerate(zip(layers, words, stems, listed, strict=True)):
-        has_changed = one.size != found[-1].size if is_ordered and found else None
+        has_changed = one.size != found[-1].size if is_ordered and found and place not in behind_gaps else None
         beside = sorted(siblings[pattern_of(own[:-1])]) if not is_listed and own and isinstance(own[-1], int) else []
         number = beside.index(own[-1]) if beside else 0
         is_call = calls[one.step, one.words] > 1

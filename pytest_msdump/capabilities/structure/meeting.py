@@ -8,7 +8,7 @@ inside, it meets what has none inside. Weights, gradients and what an optimizer 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby, pairwise, takewhile
@@ -32,6 +32,8 @@ from pytest_msdump.capabilities.structure.evidence import (
     rarity_of,
     weights_between,
 )
+from pytest_msdump.capabilities.structure.known_by_others import cells, experts, weights
+from pytest_msdump.capabilities.structure.traced import is_trace, traced_pairs
 from pytest_msdump.capabilities.structure.words import KINDS, PASSING, Words, kind_of_words, may_be_one_kind
 
 # The least share of all ways to pair two sides in which a pair is made.
@@ -44,6 +46,8 @@ _NO_LIST = KINDS - {"embed", "pool", "o"}
 _LEAST_SIZES = 3
 # So many words two layers have in common that both have others.
 _LEAST_WORDS = 2
+# So many layers inside tell one block from others.
+_LEAST_INSIDE = 2
 # What speaks for two layers of the same words and number of elements.
 _SAME_NAME = 1e4
 
@@ -62,10 +66,13 @@ class Meeting(NamedTuple):
 class _Side:
     """The outputs of one side in order, and which of them hold others."""
 
-    def __init__(self, layers: Sequence[Layer], *, is_ordered: bool) -> None:
+    def __init__(self, layers: Sequence[Layer], *, is_ordered: bool, whole: Sequence[Layer] = ()) -> None:
         self.is_ordered = is_ordered
-        outputs = _with_first_calls(_distinct(layers))
-        self.layers = sorted(outputs, key=_by_time if is_ordered else _by_name)
+        # What ran right behind a layer that was left out of the whole.
+        kept = {(one.step, one.order) for one in layers}
+        ran = [(one.step, one.order) for one in sorted(whole, key=_by_time)]
+        self._behind_gaps = {other for one, other in pairwise(ran) if one not in kept}
+        self.layers = sorted(layers, key=_by_time if is_ordered else _by_name)
         self.holds: list[bool] = []
         before: tuple[str, ...] = ()
         for one in self.layers:
@@ -104,6 +111,11 @@ class _Side:
         """Return the places among the leaves that modules have which were taken as such."""
         return {place for place, number in enumerate(self.leaves) if number in self.closed}
 
+    def leaves_behind_gaps(self) -> set[int]:
+        """Return the places among the leaves of those before which others may have run."""
+        ran = [(self.layers[number].step, self.layers[number].order) for number in self.leaves]
+        return {place for place, one in enumerate(ran) if one in self._behind_gaps}
+
     def inside(self, number: int) -> Sequence[int]:
         """Return the leaves inside of a module, the last first."""
         one = self.layers[number]
@@ -135,6 +147,12 @@ def _by_name(one: Layer) -> tuple[object, ...]:
 def meetings(ours: Sequence[Layer], theirs: Sequence[Layer], *, are_ordered: tuple[bool, bool]) -> list[Meeting]:
     """Return the layers that belong together."""
     found = _of_role("", ours, theirs, are_ordered)
+    outputs = [[one for one in side if not one.role] for side in (ours, theirs)]
+    if all(are_ordered):
+        outputs = [sorted(side, key=_by_time) for side in outputs]
+        found += _not_yet(found, experts([(one.left, one.right) for one in found], *outputs), "structure_module")
+        found += _not_yet(found, cells(*outputs), "structure_order")
+    found += _not_yet(found, weights(ours, theirs), "structure_weights")
     found += _followers(found, ours, theirs)
     taken = {id(layer) for one in found for layer in (one.left, one.right)}
     rest = [[one for one in side if one.role and id(one) not in taken] for side in (ours, theirs)]
@@ -143,22 +161,41 @@ def meetings(ours: Sequence[Layer], theirs: Sequence[Layer], *, are_ordered: tup
     return found
 
 
+def _not_yet(found: Sequence[Meeting], pairs: Iterable[tuple[Layer, Layer]], why: str) -> list[Meeting]:
+    met = {id(layer) for one in found for layer in (one.left, one.right)}
+    return [Meeting(one, other, why) for one, other in pairs if id(one) not in met and id(other) not in met]
+
+
 def _of_role(
     role: str, ours: Sequence[Layer], theirs: Sequence[Layer], are_ordered: tuple[bool, bool]
 ) -> list[Meeting]:
     left, right = ([one for one in side if one.role == role] for side in (ours, theirs))
     if not left or not right:
         return []
-    sides = _Side(left, is_ordered=are_ordered[0]), _Side(right, is_ordered=are_ordered[1])
     is_ordered = all(are_ordered)
+    traces = [is_trace(side) for side in (left, right)]
+    if is_ordered and not role and traces[0] != traces[1]:
+        return _with_trace(left, right, is_left=traces[0])
+    sides = (
+        _Side(_with_first_calls(_distinct(left)), is_ordered=are_ordered[0], whole=left),
+        _Side(_with_first_calls(_distinct(right)), is_ordered=are_ordered[1], whole=right),
+    )
     pairs = _leaves(sides, is_ordered=is_ordered)
     have_closed = [side.close({pair[number] for pair in pairs}) for number, side in enumerate(sides)]
     if any(have_closed):
-        pairs = _leaves(sides, is_ordered=is_ordered)
+        again = _leaves(sides, is_ordered=is_ordered)
+        pairs = again if len(again) > len(pairs) else pairs
     found = [Meeting(sides[0].layers[one], sides[1].layers[other], why) for (one, other), why in pairs.items()]
     found += [Meeting(sides[0].layers[one], sides[1].layers[other], "structure_inside")
               for one, other in _containers(sides, dict([*pairs]), is_ordered=is_ordered)]  # fmt: skip
     return found
+
+
+def _with_trace(left: Sequence[Layer], right: Sequence[Layer], *, is_left: bool) -> list[Meeting]:
+    trace = sorted(left if is_left else right, key=_by_time)
+    side = _Side(right if is_left else left, is_ordered=True)
+    met = [(trace[one], side.layers[other]) for one, other in traced_pairs(trace, side.layers, side.holds)]
+    return [Meeting(one if is_left else other, other if is_left else one, "structure_order") for one, other in met]
 
 
 def _distinct(layers: Sequence[Layer]) -> list[Layer]:
@@ -246,7 +283,7 @@ def _chained(sides: tuple[_Side, _Side]) -> Iterator[tuple[tuple[int, int], bool
     """Yield the pairs that the order is sure of, and whether they are made; of the others only names may be surer."""
     leaves = [[side.layers[one] for one in side.leaves] for side in sides]
     looks = [
-        looks_of(own, side.lists, side.closed_leaves(), is_ordered=True)
+        looks_of(own, side.lists, side.closed_leaves(), side.leaves_behind_gaps(), is_ordered=True)
         for own, side in zip(leaves, sides, strict=True)
     ]
     rows, columns, weights = weights_between(*looks, is_ordered=True)
@@ -278,7 +315,9 @@ def _chained(sides: tuple[_Side, _Side]) -> Iterator[tuple[tuple[int, int], bool
         is_renumbered = are_namesakes and ours.words == theirs.words and leaves[0][one].words != leaves[1][other].words
         is_between = is_between and not is_renumbered
         is_doubted = is_doubtful(ours, theirs, marks) or is_out_of_place(one, other)
-        is_made = not is_doubted and (is_between or is_told(ours, theirs))
+        is_made = not is_doubted and (
+            is_between or is_told(ours, theirs) or ours.has_changed is theirs.has_changed is True
+        )
         yield (sides[0].leaves[one], sides[1].leaves[other]), is_made
 
 
@@ -449,21 +488,31 @@ def _containers(sides: tuple[_Side, _Side], pairs: Mapping[int, int], *, is_orde
     """Yield modules that hold each other's partners, and nothing beside them."""
     backward = {other: one for one, other in pairs.items()}
     whole: list[dict[frozenset[tuple[int, int]], list[int]]] = [{}, {}]
-    for side, partner, found in zip(sides, (pairs, backward), whole, strict=True):
+    doubtful: list[set[int]] = [set(), set()]
+    for side, partner, found, unsure in zip(sides, (pairs, backward), whole, doubtful, strict=True):
         for number in (number for number, holds in enumerate(side.holds) if holds):
             own = [one for one in side.inside(number) if one in partner or _gives_its_own(side.layers[one])]
-            if own and all(one in partner for one in (own[:1] if is_ordered else own)):
-                held = frozenset((one, partner[one]) for one in own if one in partner)
-                found.setdefault(held, []).append(number)
+            if not own or not all(one in partner for one in (own[:1] if is_ordered else own)):
+                unsure.add(number)
+            held = frozenset((one, partner[one]) for one in own if one in partner)
+            found.setdefault(held, []).append(number)
     turned = {frozenset((one, other) for other, one in held): own for held, own in whole[1].items()}
     for held, ours in whole[0].items():
-        theirs = turned.get(held, [])
-        if len(ours) == len(theirs) == 1 and _are_called_alike(sides[0].layers[ours[0]], sides[1].layers[theirs[0]]):
-            yield ours[0], theirs[0]
+        both = ours, turned.get(held, [])
+        sure = [[one for one in own if one not in unsure] for own, unsure in zip(both, doubtful, strict=True)]
+        if is_ordered and len(held) >= _LEAST_INSIDE and not all(sure):
+            # Blocks are what they are, whatever is behind the last layer that met.
+            sure = [
+                [one for one in own if last_of(side.layers[one]) == "#"] for side, own in zip(sides, both, strict=True)
+            ]
+        one, other = sure
+        if len(one) == len(other) == 1 and _are_called_alike(sides[0].layers[one[0]], sides[1].layers[other[0]]):
+            yield one[0], other[0]
 
 
 def _gives_its_own(one: Layer) -> bool:
-    return not one.words or one.words[-1] not in PASSING
+    # Experts are many layers beside each other; what comes behind them is the module's own.
+    return not one.words or (one.words[-1] not in PASSING and UNORDERED not in one.words)
 
 
 def _are_called_alike(one: Layer, other: Layer) -> bool:

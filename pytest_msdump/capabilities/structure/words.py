@@ -125,7 +125,7 @@ _LINEAR = frozenset({"linear", "q", "k", "v", "qkv", "o", "gate", "up", "down", 
 # Single operators of a graph: parts of a layer, which its name may hold, too.
 _OPERATORS = frozenset(
     {"matmul", "gemm", "add", "sub", "mul", "div", "pow", "sqrt", "erf", "cast", "gather", "slice", "concat", "cat"}
-    | {"unsqueeze", "softmax", "where", "expand", "shape", "constant", "split"}
+    | {"unsqueeze", "softmax", "where", "shape", "constant", "split"}
 )
 # Several outputs of one layer, of which none is another.
 _OUTPUTS = frozenset({"hidden", "cell", "real", "imag", "start", "end", "box", "class"})
@@ -181,6 +181,11 @@ def read_names(names: Sequence[str]) -> Naming:
     if names and all(_OUTPUT.search(name) for name in names):
         names = [_OUTPUT.sub("", name) for name in names]
     parts = _told_apart([_parts(name) for name in names])
+    spellings: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+    for part, name in zip(parts, names, strict=True):
+        spellings[tuple(part)].add(name)
+    # ``cell1`` beside ``cell.1`` is another module.
+    several = [len(spellings[tuple(part)]) > 1 for part in parts]
     counters = [part[0] for part in parts if len(part) > 1 and part[0].isdecimal()] if order is None else []
     if len(parts) == len(counters) == len({*zip(steps, counters, strict=False)}) > _LEAST_COUNTED:
         order, parts = [int(counter) for counter in counters], [part[1:] for part in parts]
@@ -190,8 +195,11 @@ def read_names(names: Sequence[str]) -> Naming:
     if not any(_has(words, ("norm", number)) for words, _ in meant for number in ("0", "1")):
         table.update(_NORMS)
     found = [(_translated(words, table), role) for words, role in meant]
-    named = (Named(_numbered(words), role, tuple(part)) for (words, role), part in zip(found, parts, strict=True))
-    return Naming([*named], order, steps)
+    named = [
+        Named(_numbered(words), role, (*part, name) if is_one_of_several else tuple(part))
+        for (words, role), part, name, is_one_of_several in zip(found, parts, names, several, strict=True)
+    ]
+    return Naming(named, order, steps)
 
 
 def _steps_of(names: Sequence[str]) -> tuple[Sequence[int], Sequence[str]]:
@@ -291,12 +299,13 @@ def kind_of_words(words: Words) -> str:
 
 
 def may_be_one_kind(one: str, other: str) -> bool:
-    """Whether two kinds do not contradict each other; a query is a linear layer as well.
+    """Whether two kinds do not contradict each other; a query is a linear layer as well, and a gate may be a sigmoid.
 
     >>> may_be_one_kind("q", "linear"), may_be_one_kind("q", "k"), may_be_one_kind("", "norm")
     (True, False, True)
     """
-    return one == other or not one or not other or ("linear" in (one, other) and {one, other} <= _LINEAR)
+    both = {one, other}
+    return one == other or "" in both or ("linear" in both and both <= _LINEAR) or both == {"gate", "act"}
 
 
 def shown(words: Words) -> str:
