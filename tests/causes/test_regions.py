@@ -109,7 +109,22 @@ def test_without_any_graph_the_first_to_fail_has_a_region_that_says_so(tmp_path:
         (tmp_path / side / "msdump.json").unlink()
     cause = next(one for one in reported(tmp_path).records if one.role == "cause")
     where = "in layers_0, after layers_0_q, up to the output of layers_0_o"
-    assert reason_of(cause, ENGLISH).startswith(f"the first to fail, and no graph says what feeds it: {where}")
+    assert reason_of(cause, ENGLISH).startswith(f"first seen: {where}; no graph says what feeds it")
+    assert cause.role_why is not None
+    assert cause.role_why.certainty == to_json(cause)["role_why"]["certainty"] == "first_seen"
+
+
+def test_what_the_left_leaves_out_before_the_first_failure_may_be_the_mistake(tmp_path: Path) -> None:
+    """`up` passes in another branch; the activation of `gate` ran on the right alone."""
+    names = ("gate", "act", "up", "down")
+    calls = [call(f"mlp.{name}", None, bad=0.5 * (name == "down")) for name in names]
+    calls.append(call("mlp", None, bad=0.5))
+    record(tmp_path / "left", [calls[0], *calls[2:]])
+    record(tmp_path / "right", calls, is_good=True)
+    for side in ("left", "right"):
+        (tmp_path / side / "msdump.json").unlink()
+    region = Region("mlp", ("mlp_gate",), "mlp_down", "output", ("mlp_act",))
+    assert causes(reported(tmp_path)) == {"mlp_down": region}
 
 
 def test_a_mistake_behind_another_keeps_its_cause_in_front_of_an_input(tmp_path: Path) -> None:
@@ -242,8 +257,8 @@ def test_an_operation_on_the_network_s_input_may_be_given_a_wrong_view_of_it(tmp
 def test_a_region_is_saved_and_said_in_both_languages(tmp_path: Path) -> None:
     report = compared(tmp_path, ATTENTION, GIVEN)
     cause = next(one for one in report.records if one.role == "cause")
-    assert reason_of(cause, ENGLISH) == "in block, after qkv, before the input of o"
-    assert reason_of(cause, Phrases("zh")) == "在 block 中，位于 qkv 之后，o 的输入之前"
+    assert reason_of(cause, ENGLISH) == "bounded: in block, after qkv, before the input of o"
+    assert reason_of(cause, Phrases("zh")) == "已限定范围：在 block 中，位于 qkv 之后，o 的输入之前"
     assert checked_record(json.loads(json.dumps(to_json(cause))), place="here").role_why == cause.role_why
 
 
