@@ -11,6 +11,7 @@ from two_dumps import reported
 
 from pytest_msdump.capabilities.causes.roles import reason_of
 from pytest_msdump.capabilities.causes.summarised import role_lines
+from pytest_msdump.core.model.dump import PARAMETER
 from pytest_msdump.core.model.record import Region
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.record_json import checked_record, to_json
@@ -25,6 +26,7 @@ ATTENTION = [
     call("head", "block", bad=0.5, inside="Net"),
     call("Net", "head", bad=0.5),
 ]
+WEIGHT = {"o.weight": PARAMETER}
 GIVEN = {"norm": "g", "qkv": "g", "o": "b", "block": "g", "head": "b"}
 
 
@@ -52,7 +54,23 @@ def test_a_layer_that_is_given_a_wrong_tensor_is_not_its_cause_and_the_module_ar
 
 
 def test_an_operator_that_was_given_what_is_right_is_the_cause_itself(tmp_path: Path) -> None:
-    assert causes(compared(tmp_path, ATTENTION, GIVEN | {"o": "g"})) == {"o": None}
+    given = GIVEN | {"o": "g"}
+    assert causes(compared(tmp_path, ATTENTION, given)) == {"o": None}
+    folder, calls = tmp_path / "with its weight", [*ATTENTION, call("o.weight", None)]
+    for side in ("left", "right"):
+        record(folder / side, calls, is_good=side == "right", inputs=given, types=WEIGHT)
+    assert causes(reported(folder)) == {"o": None}
+
+
+def test_a_weight_that_differs_is_the_cause_of_what_reads_it(tmp_path: Path) -> None:
+    for side in ("left", "right"):
+        calls = [*ATTENTION, call("o.weight", None, bad=0.5)]
+        record(tmp_path / side, calls, is_good=side == "right", inputs=GIVEN, types=WEIGHT)
+    (cause,) = (one for one in reported(tmp_path).records if one.role == "cause")
+    assert (cause.left.address, cause.role_reason) == (
+        "o.weight:output:0",
+        "bounded: this weight differs before the run begins",
+    )
 
 
 def test_without_inputs_the_region_ends_behind_the_first_that_fails(tmp_path: Path) -> None:

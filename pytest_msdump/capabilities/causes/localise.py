@@ -442,7 +442,8 @@ class _Part:
         why, suspects = role.why, role.suspects
         is_first = self.group.by == BY_ORDER and self.inputs_of(run) != {"passes"}
         if role.name == "cause":
-            why = why or ("first" if is_first else "passing")
+            is_weight = run.kind == "parameter" and run.name not in self.group.writers
+            why = why or ("weight" if is_weight else "first" if is_first else "passing")
         elif role.name == "accumulated":
             why = "accumulated"
         elif role.name == "inherited" and not why:

@@ -106,7 +106,7 @@ class Regions:
         if self._is_operation(run):
             # What views made of the network's input is no operation.
             return not self._group.begins(run)
-        return bool(producers) and all(one is not None and one.kind == "input" for one in producers)
+        return {one.kind if one else "" for one in producers} in ({"input"}, {"input", "parameter"})
 
     def _is_code(self, run: OperatorRun) -> bool:
         """Whether it is no module but an operation in one, or what happens between two."""

@@ -50,6 +50,7 @@ why_step | through parameters that the iteration before updated: {suspects} | �
 why_before | its input fails; before that: {suspects} | 其输入未通过；在此之前：{suspects}
 why_first | the first to fail | 最先未通过
 why_passing | all of its inputs that were compared pass | 已比对的输入均通过
+why_weight | this weight differs before the run begins | 该权重在运行开始之前就不同
 why_grew | an input of it, or an operator before it, fails, too | 它的某个输入或排在其前的算子也未通过
 why_jump | it is still within its limit, but operators that take its output fail | 它仍在阈值之内，但使用其输出的算子未通过
 why_within | the error grew {step} here, still within its limit, and in small steps afterwards | 误差在该处{step}，仍在阈值之内，此后逐步增大
