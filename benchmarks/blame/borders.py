@@ -96,13 +96,17 @@ class Borders:
         begins += [f"{region['module']}:input", f"{label}:input"]
         ways = [self._way(side, begins, region["end"], region["io"]) for side in (0, 1)]
         first, stops = ways[0]
+        is_first_seen = (cause.get("role_why") or {}).get("certainty") == "first_seen"
+        # Without a graph a region begins at a time.
+        ended = [time for name in begins for _, time in self._made[0].gave[name] if is_first_seen]
+        since = max(ended, default=-1)
         within = set(_up_to(first - stops, stops)) - stops
         inside = f"{region['module']}." if region["module"] else ""
         found, sure = [], []
         for name in self._passing.keys() - self._failing.keys() - {*begins, region["end"]}:
             if name.endswith(":input") or not name.replace("/", ".").startswith(inside):
                 continue
-            if {edge for edge, time in self._places(0, name) if edge in within and time < self._end} - first:
+            if {edge for edge, time in self._places(0, name) if edge in within and since < time < self._end} - first:
                 found.append(name)
                 sure += [name] if all(self._leads_all(side, name, *way) for side, way in enumerate(ways)) else []
         return sorted(found), sorted(sure)

@@ -89,6 +89,12 @@ def test_what_a_block_is_given_wrong_is_a_mistake_of_the_network(tmp_path: Path)
     assert causes(report) == {"Net": Region("Net", ("embed",), "block", "input")}
 
 
+def test_a_wrong_input_is_a_cause_though_the_network_passes_and_no_input_is_shown(tmp_path: Path) -> None:
+    calls = [call("embed", None, inside="Net"), call("code", "embed", bad=0.5, inside="Net"), call("Net", "code")]
+    region = Region("Net", ("embed",), "code", "input")
+    assert causes(compared(tmp_path, calls, {"embed": "g", "code": "b", "Net": "g"})) == {"code": region}
+
+
 def test_what_the_network_does_to_its_input_is_its_own(tmp_path: Path) -> None:
     calls = [call("stem", None, bad=0.5, inside="Net"), call("Net", None, "stem", bad=0.5)]
     assert causes(compared(tmp_path, calls, {"stem": "b", "Net": "g"})) == {"Net": Region("Net", (), "stem", "input")}

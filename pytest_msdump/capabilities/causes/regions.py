@@ -131,7 +131,7 @@ class Regions:
             outer = outer[outer.index(module) :]
         if outer and self._nodes[outer[0]].status == "fails":
             return outer[0]
-        return run if outer or self._is_reported(run) else run._replace(kind="op", slot=0)
+        return run if self._is_reported(run) else run._replace(kind="op", slot=0)
 
     def _around(self, run: OperatorRun) -> Iterator[OperatorRun]:
         """Yield the modules around an operator, innermost first; operations alone are recorded with their paths."""
@@ -179,7 +179,9 @@ class Regions:
         if start not in {entry.producer for entry in self._group.inputs(outer) or ()}:
             return False
         kind = self._group.type_of(outer)
-        passing = ((run, node) for run, node in self._nodes.items() if node.status == "passes" and run != start)
+        # The call that made it gives it, and was not given it.
+        made = {start, *self._around(start)}
+        passing = ((run, node) for run, node in self._nodes.items() if node.status == "passes" and run not in made)
         return any(
             start in {entry.producer for entry in self._group.inputs(run) or ()}
             if kind and self._group.type_of(run) == kind
