@@ -17,6 +17,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.blame.borders import Borders, Made
 from benchmarks.blame.models import Place
 from benchmarks.blame.recorded import FROM_LIBRARIES, KEPT_APART, MODELS, WAYS, Ran, made, mistakes_of, run
 from pytest_msdump.cli import main as main_of_msdump
@@ -45,25 +46,10 @@ def verdict_of(cause: Mapping[str, Any], ran: Ran, modules: Collection[str]) -> 
     begun = [min(times) for times in ended if times]
     ends = max((time for (name, _), time in times.items() if name == end), default=0)
     # A line that runs at each step may be wrong from a later one on.
-    is_inside = any((not begun or min(begun) < time) and time < ends for time in ran.wrong_at)
+    is_inside = any((not begun or min(begun) < until) and since < ends for since, until in ran.wrong_at)
     if region["module"] not in ("", *ran.around) or not is_inside:
         return "wrong"
     return "exact" if here in (region["module"] or ran.around[0], end) else "wide"
-
-
-def inner_border(cause: Mapping[str, Any], ran: Ran, passing: Collection[str], modules: Collection[str]) -> str:
-    """Return a module that is right and ran inside a region before the wrong line, behind all that it begins after.
-
-    It may be none that feeds what is wrong: the share of regions that have none is at least what this says.
-    """
-    region = (cause.get("role_why") or {}).get("region")
-    if region is None or not ran.wrong_at:
-        return ""
-    start = max((time for (name, _), time in ran.ended.items() if name in region["after"]), default=-1)
-    inside = [(time, name) for (name, _), time in ran.ended.items() if start < time < ran.wrong_at[0]]
-    here = region["module"] and region["module"] + "."
-    found = [name for _, name in inside if name in passing and name.startswith(here) and name in modules]
-    return found[-1] if found else ""
 
 
 class Judge:
@@ -72,7 +58,7 @@ class Judge:
     def __init__(self, out: Path) -> None:
         self.verdicts: Counter[str] = Counter()
         self.by_way: dict[str, Counter[str]] = defaultdict(Counter)
-        self.causes = self.accused = self.borders = 0
+        self.causes = self.accused = self.borders = self.near = 0
         self.lines: list[str] = []
         self._out = out
 
@@ -99,14 +85,19 @@ class Judge:
             self.verdicts["within limits" if records else "not paired"] += 1
             return
         modules = {path or type(model).__name__ for path, _ in model.named_modules()}
-        passing = {one["left"]["address"].rsplit(":", 2)[0] for one in records if one["verdict"] == "pass"}
         causes = {one["order"]: one for one in records if one.get("role") == "cause"}
         found = [verdict_of(one, ran, modules) for one in causes.values()]
-        borders = [one for cause in causes.values() if (one := inner_border(cause, ran, passing, modules))]
+        inside = [
+            Borders(records, left, right, *self._made(name, wrong, way, seed)).inside(one) for one in causes.values()
+        ]
+        near, borders = (
+            ([one for each in kind for one in each] for kind in zip(*inside, strict=True)) if inside else ([], [])
+        )
         best = min(found, key=_ORDER.index, default="no cause")
         self.verdicts[best] += 1
         self.by_way[way][best] += 1
         self.causes += len(found)
+        self.near += bool(near)
         self.borders += bool(borders)
         self.accused += found.count("wrong")
         if best != "exact" or len(found) > 1 or borders:
@@ -114,9 +105,17 @@ class Judge:
                 f"{one['left']['address']} ({what}): {one['role_reason']}"
                 for one, what in zip(causes.values(), found, strict=True)
             ]
-            self.lines.append(
-                f"{name}, {way}: {wrong} in {ran.around[-1]} ({block}): {'; '.join(said) or best} {borders or ''}"
-            )
+            about = f"{name}, {way}: {wrong} in {ran.around[-1]} ({block}): {'; '.join(said) or best}"
+            self.lines.append(f"{about} {borders or ''} {near or ''}")
+
+    @staticmethod
+    def _made(name: str, wrong: str, way: str, seed: int) -> tuple[tuple[Made, Made], int]:
+        """Return how the tensors of both runs are made, and when the wrong line had ended."""
+        Place.wrong = wrong
+        left = run(*made(name, seed, renamed=way.startswith("renamed")), None, "", watched=True)
+        Place.wrong = ""
+        right = run(*made(name, seed), None, "", watched=True)
+        return (left.made, right.made), min((until for _, until in left.wrong_at), default=0)
 
     def summary(self) -> str:
         """Return the counts as one line, and one for each way of recording."""
@@ -124,7 +123,7 @@ class Judge:
         shares = ", ".join(f"{self.verdicts[one]} {one}" for one in (*_ORDER, "within limits", "not paired"))
         total = f"{shares}; {self.accused} wrong ones named; {self.causes / max(failing, 1):.2f} causes for a mistake; "
         ways = [f"  {way}: " + ", ".join(f"{n} {one}" for one, n in self.by_way[way].items()) for way in self.by_way]
-        return "\n".join([f"{total}{self.borders} with an inner border", *ways])
+        return "\n".join([f"{total}{self.borders} with an inner border, {self.near} with one on some way", *ways])
 
 
 def main() -> None:

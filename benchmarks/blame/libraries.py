@@ -208,7 +208,7 @@ def _is_here(name: str) -> bool:
 
 def _done(found: Any) -> Any:
     """Note the end of an expression, too: modules may run in it."""
-    Place.note()
+    Place.done()
     return found
 
 

@@ -22,6 +22,8 @@ class Place:
     wrong: ClassVar[str] = ""
     block: ClassVar[int] = 0
     note: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
+    # Where it is an expression in which modules run: when that has ended.
+    done: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
     known: ClassVar[dict[str, None]] = {}
     # The module in which the wrong line ran first, and the innermost that runs.
     where: ClassVar[str] = ""

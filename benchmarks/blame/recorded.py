@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from benchmarks.blame import further, libraries, models
+from benchmarks.blame.borders import Made, Watched, edge_of, tensors_in
 from benchmarks.blame.models import Place
 from pytest_msdump.record import Recorder
 
@@ -85,41 +86,52 @@ class Ran:
     began: dict[tuple[str, int], int] = field(default_factory=dict)
     ended: dict[tuple[str, int], int] = field(default_factory=dict)
     around: list[str] = field(default_factory=list)
-    wrong_at: list[int] = field(default_factory=list)
+    # Each time that the wrong line ran: when it began and when it ended.
+    wrong_at: list[tuple[int, int]] = field(default_factory=list)
+    made: Made = field(default_factory=Made)
 
 
-def run(model: torch.nn.Module, given: torch.Tensor, folder: Path | None, level: str) -> Ran:
-    """Run a model, recorded if there is a folder."""
+def run(model: torch.nn.Module, given: torch.Tensor, folder: Path | None, level: str, *, watched: bool = False) -> Ran:
+    """Run a model, recorded if there is a folder; `watched` says how its tensors are made."""
     Place.where = ""
     ran, clock, stack = Ran(), iter(range(1_000_000)), list[str]()
     calls: Counter[str] = Counter()
 
     def begin(name: str) -> Any:
-        def hook(*_: Any) -> None:
-            ran.began[name, calls[name]] = next(clock)
+        def hook(_: Any, args: Any, words: Any) -> None:
+            ran.began[name, calls[name]] = time = next(clock)
+            ran.made.given[name] += [(edge, time) for one in tensors_in((args, words)) if (edge := edge_of(one))]
             stack.append(name)
 
         return hook
 
     def end(name: str) -> Any:
-        def hook(*_: Any) -> None:
-            ran.ended[name, calls[name]] = next(clock)
+        def hook(_: Any, __: Any, gave: Any) -> None:
+            ran.ended[name, calls[name]] = time = next(clock)
+            ran.made.gave[name] += [(edge, time) for one in tensors_in(gave) if (edge := edge_of(one))]
             calls[name] += 1
             stack.pop()
 
         return hook
 
     def note() -> None:
-        ran.wrong_at.append(next(clock))
+        ran.wrong_at.append((time := next(clock), time))
         ran.around = [*stack]
         Place.where = stack[-1] if stack else ""
 
-    Place.note = staticmethod(note)
+    def done() -> None:
+        ran.wrong_at[-1] = ran.wrong_at[-1][0], next(clock)
+
+    Place.note, Place.done = staticmethod(note), staticmethod(done)
     Place.path = staticmethod(lambda: stack[-1] if stack else "")
     for name, module in model.named_modules():
-        module.register_forward_pre_hook(begin(name or type(model).__name__))
+        module.register_forward_pre_hook(begin(name or type(model).__name__), with_kwargs=True)
         module.register_forward_hook(end(name or type(model).__name__))
     torch.manual_seed(0)
+    if watched:
+        with Watched(ran.made, clock):
+            model(given)
+        return ran
     with torch.no_grad():
         if folder is None:
             model(given)

@@ -54,8 +54,11 @@ def add_roles(cases: Iterable[tuple[tuple[str, Sequence[int]], Any]], report_of:
     for (digest, numbers), case in cases:
         report = report_of.get(digest)
         if report is not None:
-            for name, value in _roles(report.records[number] for number in numbers):
+            records = [report.records[number] for number in numbers]
+            for name, value in _roles(records):
                 _add(case, name, value)
+            for record in [one for one in records if one.role == "cause"][:1]:
+                _lead(case, record)
 
 
 def _roles(records: Iterable[Record]) -> Iterator[tuple[str, str]]:
@@ -67,6 +70,16 @@ def _roles(records: Iterable[Record]) -> Iterator[tuple[str, str]]:
     if causes:
         more = f" and {len(causes) - _MOST_CAUSES} more" if len(causes) > _MOST_CAUSES else ""
         yield "msdump.causes", _short(", ".join(causes[:_MOST_CAUSES])) + more
+
+
+def _lead(case: Any, record: Record) -> None:
+    """Let the message of a failure begin with what started it: module, source line, region."""
+    source = record.left.source
+    place = f" ({source.file.rpartition('/')[2]}:{source.line})" if source is not None else ""
+    failure = case.to_xml().find("failure")
+    if failure is not None:
+        about = _short(f"cause {record.left.key.op.label}{place}: {record.role_reason}")
+        failure.set("message", f"{about}; {failure.get('message', '')}")
 
 
 def _add(case: Any, name: str, value: str) -> None:

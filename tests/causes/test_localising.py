@@ -317,11 +317,14 @@ def test_one_operator_that_is_the_cause_in_several_iterations_is_one_line(tmp_pa
     assert "4 inherited: Default/c, Default/d" in told
 
 
-def _causes_of(folder: Path, bad: list[tuple[str, ...]]) -> list[tuple[str, int | None, list[Any]]]:
+def _causes_of(
+    folder: Path, bad: list[tuple[str, ...]], *, has_graph: bool = True
+) -> list[tuple[str, int | None, list[Any]]]:
     """Write iterations of operators in a row, some wrong; return the causes and what their iterations show."""
     for iteration, wrong in enumerate(bad):
         write_pair(folder, outputs("a", "b", "c", "d", bad=wrong), iteration=iteration)
-    write_ir(folder, ["a ReLU x", "b ReLU a", "c ReLU b", "d ReLU c"])
+    if has_graph:
+        write_ir(folder, ["a ReLU x", "b ReLU a", "c ReLU b", "d ReLU c"])
     return [
         (one.left.key.op.label, one.left.at.iteration, [found.details["iteration"] for found in one.diagnosis])
         for one in reported(folder).records
@@ -329,9 +332,11 @@ def _causes_of(folder: Path, bad: list[tuple[str, ...]]) -> list[tuple[str, int 
     ]
 
 
-def test_a_cache_that_is_wrong_from_a_step_on_is_one_cause_with_its_iteration(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_graph", [True, False])
+def test_a_cache_that_is_wrong_from_a_step_on_is_one_cause_with_its_iteration(tmp_path: Path, has_graph: bool) -> None:
     wrong = ("b", "c", "d")
-    assert _causes_of(tmp_path, [(), (), wrong, wrong, wrong, wrong]) == [("Default/b", 2, [2])]
+    bad = [(), (), wrong, wrong, wrong, wrong]
+    assert _causes_of(tmp_path, bad, has_graph=has_graph) == [("Default/b", 2, [2])]
 
 
 def test_wrong_from_the_first_iteration_on_or_now_and_then_points_to_no_cache(tmp_path: Path) -> None:

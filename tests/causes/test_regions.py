@@ -11,6 +11,7 @@ from two_dumps import reported
 
 from pytest_msdump.capabilities.causes.roles import reason_of
 from pytest_msdump.capabilities.causes.summarised import role_lines
+from pytest_msdump.core.model.dump import PARAMETER
 from pytest_msdump.core.model.record import Region
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.record_json import checked_record, to_json
@@ -25,6 +26,7 @@ ATTENTION = [
     call("head", "block", bad=0.5, inside="Net"),
     call("Net", "head", bad=0.5),
 ]
+WEIGHT = {"o.weight": PARAMETER}
 GIVEN = {"norm": "g", "qkv": "g", "o": "b", "block": "g", "head": "b"}
 
 
@@ -52,7 +54,23 @@ def test_a_layer_that_is_given_a_wrong_tensor_is_not_its_cause_and_the_module_ar
 
 
 def test_an_operator_that_was_given_what_is_right_is_the_cause_itself(tmp_path: Path) -> None:
-    assert causes(compared(tmp_path, ATTENTION, GIVEN | {"o": "g"})) == {"o": None}
+    given = GIVEN | {"o": "g"}
+    assert causes(compared(tmp_path, ATTENTION, given)) == {"o": None}
+    folder, calls = tmp_path / "with its weight", [*ATTENTION, call("o.weight", None)]
+    for side in ("left", "right"):
+        record(folder / side, calls, is_good=side == "right", inputs=given, types=WEIGHT)
+    assert causes(reported(folder)) == {"o": None}
+
+
+def test_a_weight_that_differs_is_the_cause_of_what_reads_it(tmp_path: Path) -> None:
+    for side in ("left", "right"):
+        calls = [*ATTENTION, call("o.weight", None, bad=0.5)]
+        record(tmp_path / side, calls, is_good=side == "right", inputs=GIVEN, types=WEIGHT)
+    (cause,) = (one for one in reported(tmp_path).records if one.role == "cause")
+    assert (cause.left.address, cause.role_reason) == (
+        "o.weight:output:0",
+        "bounded: this weight differs before the run begins",
+    )
 
 
 def test_without_inputs_the_region_ends_behind_the_first_that_fails(tmp_path: Path) -> None:
@@ -69,6 +87,12 @@ def test_what_a_block_is_given_wrong_is_a_mistake_of_the_network(tmp_path: Path)
     calls[2][2].insert(0, calls[1][2][0])
     report = compared(tmp_path, calls, {"embed": "g", "norm": "b", "block": "b"})
     assert causes(report) == {"Net": Region("Net", ("embed",), "block", "input")}
+
+
+def test_a_wrong_input_is_a_cause_though_the_network_passes_and_no_input_is_shown(tmp_path: Path) -> None:
+    calls = [call("embed", None, inside="Net"), call("code", "embed", bad=0.5, inside="Net"), call("Net", "code")]
+    region = Region("Net", ("embed",), "code", "input")
+    assert causes(compared(tmp_path, calls, {"embed": "g", "code": "b", "Net": "g"})) == {"code": region}
 
 
 def test_what_the_network_does_to_its_input_is_its_own(tmp_path: Path) -> None:
@@ -109,7 +133,22 @@ def test_without_any_graph_the_first_to_fail_has_a_region_that_says_so(tmp_path:
         (tmp_path / side / "msdump.json").unlink()
     cause = next(one for one in reported(tmp_path).records if one.role == "cause")
     where = "in layers_0, after layers_0_q, up to the output of layers_0_o"
-    assert reason_of(cause, ENGLISH).startswith(f"the first to fail, and no graph says what feeds it: {where}")
+    assert reason_of(cause, ENGLISH).startswith(f"first seen: {where}; no graph says what feeds it")
+    assert cause.role_why is not None
+    assert cause.role_why.certainty == to_json(cause)["role_why"]["certainty"] == "first_seen"
+
+
+def test_what_the_left_leaves_out_before_the_first_failure_may_be_the_mistake(tmp_path: Path) -> None:
+    """`up` passes in another branch; the activation of `gate` ran on the right alone."""
+    names = ("gate", "act", "up", "down")
+    calls = [call(f"mlp.{name}", None, bad=0.5 * (name == "down")) for name in names]
+    calls.append(call("mlp", None, bad=0.5))
+    record(tmp_path / "left", [calls[0], *calls[2:]])
+    record(tmp_path / "right", calls, is_good=True)
+    for side in ("left", "right"):
+        (tmp_path / side / "msdump.json").unlink()
+    region = Region("mlp", ("mlp_gate",), "mlp_down", "output", ("mlp_act",))
+    assert causes(reported(tmp_path)) == {"mlp_down": region}
 
 
 def test_a_mistake_behind_another_keeps_its_cause_in_front_of_an_input(tmp_path: Path) -> None:
@@ -242,8 +281,8 @@ def test_an_operation_on_the_network_s_input_may_be_given_a_wrong_view_of_it(tmp
 def test_a_region_is_saved_and_said_in_both_languages(tmp_path: Path) -> None:
     report = compared(tmp_path, ATTENTION, GIVEN)
     cause = next(one for one in report.records if one.role == "cause")
-    assert reason_of(cause, ENGLISH) == "in block, after qkv, before the input of o"
-    assert reason_of(cause, Phrases("zh")) == "在 block 中，位于 qkv 之后，o 的输入之前"
+    assert reason_of(cause, ENGLISH) == "bounded: in block, after qkv, before the input of o"
+    assert reason_of(cause, Phrases("zh")) == "已限定范围：在 block 中，位于 qkv 之后，o 的输入之前"
     assert checked_record(json.loads(json.dumps(to_json(cause))), place="here").role_why == cause.role_why
 
 

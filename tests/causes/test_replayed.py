@@ -88,7 +88,7 @@ def test_what_was_given_what_is_wrong_inside_of_a_module_inherits_from_it():
     edges = [(0, 1), (1, 2)]
     assert roles(records, edges) == {"b.qkv": (None, ()), "b.o": ("inherited", ("b",)), "b": ("cause", ())}
     found = roles_by_replay(dict(enumerate(records)), edges)
-    assert found[2].role_reason == "in b, after qkv, before the input of o"
+    assert found[2].role_reason == "proven: in b, after qkv, before the input of o"
     assert records[2].verdict.findings[-1].sentence.startswith("wrong before the input of b.o: ")
 
 

@@ -45,7 +45,10 @@ def test_roles_are_in_the_file(pytester: pytest.Pytester, suite: Path, how: tupl
     messages = {
         case.get("name"): one.get("message", "") for case in root.iter("testcase") for one in case.iter("failure")
     }
-    assert messages[CONV2].startswith(f"DRIFT {CONV2}:output:0 [ms_side.py:36]: cosine_similarity 0.390511 is below")
+    started, measured = messages[CONV2].split("; DRIFT ")
+    assert started.startswith(f"cause {CONV2} (ms_side.py:36): bounded: ")
+    assert measured.startswith(f"{CONV2}:output:0 [ms_side.py:36]: cosine_similarity 0.390511 is below")
+    assert not any(one.startswith("cause") for name, one in messages.items() if name != CONV2)
     found = cases(pytester.path / "junit.xml")
     assert (found[CONV2]["msdump.role"], found[CONV2]["msdump.verdict"]) == ("cause", "fail")
     assert float(found[CONV2]["msdump.cosine"]) == pytest.approx(0.390510547323438)

@@ -198,6 +198,25 @@ class _LeftOut:
     def _paired(self) -> Set[OpKey]:
         return {op for ops in self._partners.values() for op in ops}
 
+    @cached_property
+    def _places(self) -> Mapping[OpKey, int]:
+        return {ref.key.op: ref.place for ref in self._plan.right.refs if ref.place is not None}
+
+    def place(self, key: TensorKey) -> int | None:
+        """Return the place of a left tensor's partner in the right run."""
+        return next((self._places.get(op) for op in self._partners.get(key, ())), None)
+
+    def beside(self, key: TensorKey) -> dict[str, int]:
+        """Return operators without a partner that ran before a left tensor's partner, in the same module; and where."""
+        partner, place = next(iter(self._partners.get(key, ())), None), self.place(key)
+        if partner is None or place is None:
+            return {}
+        return {
+            op.label: at
+            for op, at in self._places.items()
+            if at < place and op not in self._paired and op.at == partner.at and _parent(op) == _parent(partner)
+        }
+
     def before(self, key: TensorKey) -> tuple[str, ...]:
         """Return the operators without a partner between the partner of a left tensor and what was paired before it."""
         found: dict[str, None] = {}
@@ -301,13 +320,16 @@ class _Part:
 
     def _regions_in_order(self, nodes: Iterable[OperatorRun]) -> Iterator[tuple[OperatorRun, Region]]:
         """Yield where the first failure lies: behind the last operator that passes, up to it or to its input."""
-        last: OperatorRun | None = None
+        passing: list[OperatorRun] = []
         waiting = iter(nodes)
         for run in waiting:
             role = self.roles.get(run)
             if role is not None and role.name != "accumulated":
                 if role.name == "cause" and role.why in ("", "given") and self.inputs_of(run) != {"passes"}:
-                    after = [] if last is None else [last]
+                    # What the right runs before, and the left does not, may be what is wrong.
+                    missed = self._beside(run)
+                    behind = min(missed.values(), default=inf)
+                    after = [one for one in passing if (self._place(one) or 0) < behind][-1:]
                     # What ends later, and begins the names of both, is around both.
                     outer = [
                         one for one in (run, *waiting) if all(_is_in(inner.name, one.name) for inner in (*after, run))
@@ -317,10 +339,18 @@ class _Part:
                     after = [one for one in after if not (outer and outer[0] == run)]
                     io, lines = "input" if role.why == "given" else "output", self.group.lines(after, run)
                     self.roles[run] = replace(role, why="")
-                    yield run, Region(module, tuple(map(self._label, after)), self._label(run), io, (), lines)
+                    yield run, Region(module, tuple(map(self._label, after)), self._label(run), io, (*missed,), lines)
                 return
             if run in self._nodes and self._nodes[run].status == "passes":
-                last = run
+                passing.append(run)
+
+    def _place(self, run: OperatorRun) -> int | None:
+        return next(
+            (place for ref in self.group.refs_of(run) if (place := self._left_out.place(ref.key)) is not None), None
+        )
+
+    def _beside(self, run: OperatorRun) -> dict[str, int]:
+        return next((found for ref in self.group.refs_of(run) if (found := self._left_out.beside(ref.key))), {})
 
     def inputs_of(self, run: OperatorRun) -> set[str | None]:
         """Return the statuses of an operator's own inputs; exactly ``"passes"`` is evidence against it."""
@@ -410,9 +440,10 @@ class _Part:
     def _reason(self, role: Role[OperatorRun], run: OperatorRun, key: TensorKey) -> RoleReason | None:
         """Return why it has its role; ``None`` for an inherited failure whose causes say it."""
         why, suspects = role.why, role.suspects
+        is_first = self.group.by == BY_ORDER and self.inputs_of(run) != {"passes"}
         if role.name == "cause":
-            is_first = self.group.by == BY_ORDER and self.inputs_of(run) != {"passes"}
-            why = why or ("first" if is_first else "passing")
+            is_weight = run.kind == "parameter" and run.name not in self.group.writers
+            why = why or ("weight" if is_weight else "first" if is_first else "passing")
         elif role.name == "accumulated":
             why = "accumulated"
         elif role.name == "inherited" and not why:
@@ -435,6 +466,7 @@ class _Part:
             left_out=left_out,
             growth=self._growth(role, run if role.jump is None else role.jump),
             region=region,
+            certainty="" if role.name != "cause" else "first_seen" if is_first else "bounded",
         )
 
     def _growth(self, role: Role[OperatorRun], run: OperatorRun) -> ErrorGrowth | None:
@@ -484,6 +516,10 @@ class _Part:
             return say(Message(before, {"n": run.occurrence, "operator": run.name}))
         op = self.group.op_of(run)
         return op.label if op is not None else run.name
+
+
+def _parent(op: OpKey) -> str:
+    return op.label.rpartition("." if "." in op.label else "_")[0]
 
 
 def _is_in(inner: str, outer: str) -> bool:

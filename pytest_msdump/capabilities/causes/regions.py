@@ -106,7 +106,7 @@ class Regions:
         if self._is_operation(run):
             # What views made of the network's input is no operation.
             return not self._group.begins(run)
-        return bool(producers) and all(one is not None and one.kind == "input" for one in producers)
+        return {one.kind if one else "" for one in producers} in ({"input"}, {"input", "parameter"})
 
     def _is_code(self, run: OperatorRun) -> bool:
         """Whether it is no module but an operation in one, or what happens between two."""
@@ -131,7 +131,7 @@ class Regions:
             outer = outer[outer.index(module) :]
         if outer and self._nodes[outer[0]].status == "fails":
             return outer[0]
-        return run if outer or self._is_reported(run) else run._replace(kind="op", slot=0)
+        return run if self._is_reported(run) else run._replace(kind="op", slot=0)
 
     def _around(self, run: OperatorRun) -> Iterator[OperatorRun]:
         """Yield the modules around an operator, innermost first; operations alone are recorded with their paths."""
@@ -179,7 +179,9 @@ class Regions:
         if start not in {entry.producer for entry in self._group.inputs(outer) or ()}:
             return False
         kind = self._group.type_of(outer)
-        passing = ((run, node) for run, node in self._nodes.items() if node.status == "passes" and run != start)
+        # The call that made it gives it, and was not given it.
+        made = {start, *self._around(start)}
+        passing = ((run, node) for run, node in self._nodes.items() if node.status == "passes" and run not in made)
         return any(
             start in {entry.producer for entry in self._group.inputs(run) or ()}
             if kind and self._group.type_of(run) == kind

@@ -51,6 +51,11 @@ def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
     >>> reason_text(RoleReason("grew", growth=ErrorGrowth(0.25, 10.5, 1, 42.0, "bn2")))
     'an input of it, or an operator before it, fails, too; its error grew × 42, from 0.25 to 10.5 of its limit'
     """
+    text = _reason_alone(why, say)
+    return say(f"certainty_{why.certainty}", text=text) if why.certainty else text
+
+
+def _reason_alone(why: RoleReason, say: Phrases) -> str:
     suspects = say.named((_suspect_text(one, say) for one in why.suspects), _MOST_NAMED)
     grown = _numbers(why.growth, say)
     parts = [say(f"why_{why.why}", suspects=suspects, **grown)]
@@ -470,7 +475,7 @@ def _wrong_by_itself(record: Record) -> Record:
         region = Region(module, local.after, local.before[0], "input")
     elif local is not None and local.after:
         region = Region("", local.after, label, "output")
-    return _with_role(record, "cause", (), RoleReason("local", region=region))
+    return _with_role(record, "cause", (), RoleReason("local", region=region, certainty="proven"))
 
 
 def _right_by_itself(record: Record, came: _Sources) -> Record:

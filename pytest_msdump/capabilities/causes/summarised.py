@@ -42,6 +42,14 @@ class SummarisedCauses(Summariser):
         """Return its role and why, and what fits better than its partner."""
         return [line for line in (role_line(record, say), suspicious_line(record, say)) if line]
 
+    def place_of(self, record: Record, say: Phrases) -> str:
+        """Return the region of a cause with its lines, or the line that made it."""
+        region = record.role_why.region if record.role_why is not None else None
+        if region is not None and region.module:
+            return region_text(region, say)
+        source = record.left.source
+        return f"{source.file.rpartition('/')[2]}:{source.line}" if source is not None else ""
+
     def summary_lines(self, report: Report, *, width: int, unfolded: bool, say: Phrases) -> list[str]:
         """Return how many operators caused and inherited errors, and which."""
         return role_lines(report, width=width, unfolded=unfolded, say=say)

@@ -50,11 +50,15 @@ why_step | through parameters that the iteration before updated: {suspects} | �
 why_before | its input fails; before that: {suspects} | 其输入未通过；在此之前：{suspects}
 why_first | the first to fail | 最先未通过
 why_passing | all of its inputs that were compared pass | 已比对的输入均通过
+why_weight | this weight differs before the run begins | 该权重在运行开始之前就不同
 why_grew | an input of it, or an operator before it, fails, too | 它的某个输入或排在其前的算子也未通过
 why_jump | it is still within its limit, but operators that take its output fail | 它仍在阈值之内，但使用其输出的算子未通过
 why_within | the error grew {step} here, still within its limit, and in small steps afterwards | 误差在该处{step}，仍在阈值之内，此后逐步增大
 why_accumulated | error grew from {start} to {end} of the limit over {n} operator; the largest step is {step} at {at} | error grew from {start} to {end} of the limit over {n} operators; the largest step is {step} at {at} | 误差经 {n} 个算子由阈值的 {start} 增至 {end}；最大的一步在 {at} 处（{step}）
-region_first | the first to fail, and no graph says what feeds it: {text} | 最先未通过，且没有计算图说明其输入来源：{text}
+region_first | {text}; no graph says what feeds it | {text}；没有计算图说明其输入来源
+certainty_proven | proven: {text} | 已证实：{text}
+certainty_bounded | bounded: {text} | 已限定范围：{text}
+certainty_first_seen | first seen: {text} | 最先发现：{text}
 region_operators | {text}; not compared in between: {names} | {text}；其间未比对：{names}
 region_lines | {text} ({lines}) | {text}（{lines}）
 region_in | in {module}, {text} | 在 {module} 中，{text}

@@ -122,9 +122,15 @@ def _failures_of(report: Report, root: Path) -> Iterator[_Failure]:
                 place=_program_place(record, root) or suite,
                 identity=("tensor", suite[0] or "", left, right, *at),
                 title=f"msdump: {terminal_text(left)}",
-                lines=tuple(line for line in (one_line(record), role_line(record), *more) if line),
+                lines=tuple(filter(None, (*_told(record), *more))),
                 is_folded=is_inherited(record),
             )
+
+
+def _told(record: Record) -> tuple[str, str]:
+    """Return what is said of a tensor; of a cause first where it is."""
+    told = one_line(record), role_line(record)
+    return told[::-1] if record.role == "cause" else told
 
 
 def _base(variable: str, root: Path | None) -> Path:

@@ -26,7 +26,7 @@ from pytest_msdump.core.report.failure import one_line
 from pytest_msdump.core.storage.files import in_utf8, write_file
 from pytest_msdump.core.text import ENGLISH
 
-_LISTED = 10
+_LISTED, _CAUSES = 10, 5
 _TITLES = {name: name for name in OUTCOMES} | {"not_run": "not run"}
 
 
@@ -93,16 +93,18 @@ def _failing(report: Report) -> Iterator[str]:
     by = f" (found by {report.localised_by})" if report.localised_by else ""
     yield f"### What started it{by}" if causes else "### What fails first"
     yield ""
-    yield "| op | tensor | why | line |"
-    yield "|---:|---|---|---|"
-    for record in listed[:_LISTED]:
+    yield "| op | operator | line | why | tensor |"
+    yield "|---:|---|---|---|---|"
+    most = _CAUSES if causes else _LISTED
+    for record in listed[:most]:
         source = record.left.source
         line = markdown_code(source.place) if source else ""
         why = markdown_code(record.role_reason) if record.role_reason else ""
-        yield f"| {record.order + 1} | {markdown_code(one_line(record))} | {why} | {line} |"
-    if len(listed) > _LISTED:
+        name, tensor = markdown_code(record.left.key.op.label), markdown_code(one_line(record))
+        yield f"| {record.order + 1} | {name} | {line} | {why} | {tensor} |"
+    if len(listed) > most:
         yield ""
-        yield f"and {len(listed) - _LISTED} more"
+        yield f"and {len(listed) - most} more"
     if failing and causes and failing[0] is not causes[0]:
         yield ""
         yield f"The first to fail is op {failing[0].order + 1}: {markdown_code(one_line(failing[0]))}"

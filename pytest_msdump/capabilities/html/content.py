@@ -219,7 +219,18 @@ def _reason(record: Record, pool: Pool) -> dict[str, Any]:
         "operators": [pool.add(one) for one in why.region.operators],
         "lines": pool.add(why.region.lines),
     }
-    return {"role_why": _filled({"why": why.why, "suspects": suspects, **names, "growth": shown, "region": where})}
+    return {
+        "role_why": _filled(
+            {
+                "why": why.why,
+                "suspects": suspects,
+                **names,
+                "growth": shown,
+                "region": where,
+                "certainty": why.certainty,
+            }
+        )
+    }
 
 
 def _source(source: SourceFrame | None, pool: Pool) -> list[Any] | None:

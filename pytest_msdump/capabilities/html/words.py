@@ -17,7 +17,7 @@ _SHARED = (
     *("by_graph", "by_right_graph", "by_fusion", "by_order", "with_doubt", "fits", "fits_equal"),
     *("shape_same", "shape_transposed", "shape_reshaped", "do_map_instead", "in_place_of", "replayed"),
 )
-_SHARED_BEGINNINGS = ("why_", "region_", "given_", "state_", "better_", "doubt_", "fits_by_")
+_SHARED_BEGINNINGS = ("why_", "certainty_", "region_", "given_", "state_", "better_", "doubt_", "fits_by_")
 
 
 def _rows(codes: Iterable[str]) -> dict[str, tuple[str, str]]:

@@ -190,7 +190,7 @@ class _RunComparison:
         elif tensor.op_type == PARAMETER:
             why = Message("repeat_weight")
         else:
-            why = reason or RoleReason("first")
+            why = (reason or RoleReason("first"))._replace(certainty="")
         return Difference(tensor, runs, why, is_random and bool(problem))
 
 

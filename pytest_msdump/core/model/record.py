@@ -218,7 +218,8 @@ class RoleReason(NamedTuple):
     `why` is the end of a message's id (``why_…``), `given` are weights and inputs that were not compared, `before`
     parameters of which only the value after the step was compared, `left_out` operators of the right side that feed it
     there and have no partner. `region` is where a cause lies whose own operations were not compared one by one. A
-    passing tensor without a role has one where its error jumped.
+    passing tensor without a role has one where its error jumped. `certainty` of a cause is ``"proven"`` (replayed on
+    its own inputs), ``"bounded"`` (by what passes before it) or ``"first_seen"`` (only the order is known).
     """
 
     why: str
@@ -228,6 +229,7 @@ class RoleReason(NamedTuple):
     left_out: tuple[str, ...] = ()
     growth: ErrorGrowth | None = None
     region: Region | None = None
+    certainty: str = ""
 
 
 class Local(NamedTuple):

@@ -81,6 +81,10 @@ class Summariser:
         """Return lines for the heading of a failing tensor; they are wrapped."""
         return ()
 
+    def place_of(self, record: Record, say: Phrases) -> str:  # noqa: ARG002
+        """Return where the mistake of a cause lies: module, line, region."""
+        return ""
+
     def summary_lines(self, report: Report, *, width: int, unfolded: bool, say: Phrases) -> Sequence[str]:  # noqa: ARG002
         """Return lines of the summary on what started it; `unfolded` asks for all there is to list."""
         return ()

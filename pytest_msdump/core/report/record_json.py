@@ -401,6 +401,7 @@ _ROLE_REASON = table(
         "growth": optional(
             table(ErrorGrowth, {"start": NUMBER, "end": NUMBER, "operators": COUNT, "step": NUMBER, "at": TEXT})
         ),
+        "certainty": optional(one_of(("proven", "bounded", "first_seen", "")), ""),
         "region": optional(
             table(
                 Region,

@@ -160,6 +160,8 @@ def lead(report: Report, say: Phrases = ENGLISH) -> str:
     causes = [record for record in report.records if record.role == "cause"]
     names = dict.fromkeys(_both_names(record) for record in causes or failing[:1])
     started = say("lead_cause" if causes else "lead_first", names=say.named(map(terminal_text, names), _MOST_LED))
+    places = [place for teller in summarisers() for one in causes[:1] if (place := teller.place_of(one, say))]
+    started = say("after_label", label=started, text=terminal_text(places[0])) if places else started
     return say.joined(
         [say("of_total_fail", n=len(failing), total=len(report.records)), started, *problems], "between_clauses"
     )

@@ -28,11 +28,18 @@ def test_a_failure_is_told_with_its_place_and_line():
     )
     row = next(line for line in text.splitlines() if line.startswith("| 5 "))
     assert row.startswith(
-        "| 5 | `DRIFT Default/conv2-Conv2d/BiasAdd-op0:output:0 [net.py:12]: cosine_similarity 0.390511"
+        "| 5 | `Default/conv2-Conv2d/BiasAdd-op0` | `net.py:12` |  | "
+        "`DRIFT Default/conv2-Conv2d/BiasAdd-op0:output:0 [net.py:12]: cosine_similarity 0.390511"
     )
-    assert row.endswith("| `net.py:12` |")
     assert "| left, under test | `target_bad` `ms_version 2.10.0, device_target CPU` |" in text
     assert "| matched | 2 of 2 right tensors |" in text
+
+
+def test_five_causes_are_listed_with_their_region_and_the_others_are_a_number():
+    causes = [drifted(role="cause", order=number, role_reason=f"bounded: in block{number}") for number in range(7)]
+    text = markdown_text(a_report(causes))
+    assert [f"in block{number}`" in text for number in range(7)] == [True] * 5 + [False] * 2
+    assert "\nand 2 more\n" in text
 
 
 def test_causes_are_listed_and_those_that_inherit_are_counted():

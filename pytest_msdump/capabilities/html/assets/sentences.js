@@ -31,6 +31,10 @@ function pairedText(row) {
 function reasonText(more) {
   const why = more.role_why;
   if (!why || !(`why_${why.why}` in loaded.words)) return more.role_reason || "";
+  return why.certainty ? t(`certainty_${why.certainty}`, { text: reasonAlone(why) }) : reasonAlone(why);
+}
+
+function reasonAlone(why) {
   const suspects = named((why.suspects || []).map(described));
   const growth = why.growth || {};
   const shown = (name) => (growth[name] === undefined ? "?" : figure(amount(growth[name]), 3));
