@@ -24,7 +24,7 @@ _KIND = 1.5
 _SIZE, _MOST_SIZE = 0.8, 2.0
 # The only one of a number of elements, on both sides.
 _ONLY = 2.5
-_CHANGES, _CHANGES_NOT = 3.0, -3.0
+_CHANGES, _CHANGES_NOT = 1.0, -3.0
 _RARER = -2.0
 _NUMBER, _OTHER_NUMBER = 1.0, -4.0
 # Two sides are one chain when more than this share of the longer one lies in order on the other as well.
