@@ -154,6 +154,7 @@ def test_a_folder_of_unknown_files_is_refused(tmp_path: Path) -> None:
         (["step_1/rank_0", "step_1/rank_1"], [(1, 0, ""), (1, 1, "")]),
         (["step_0/1", "step_0/2"], [(0, None, "1/"), (0, None, "2/")]),
         ([".", "test_data_set_1"], [(0, None, ""), (1, None, "")]),
+        ([".", "0"], [(0, None, ""), (0, None, "0/")]),
         (["layer_0", "layer_1"], [(0, None, "layer_0/"), (0, None, "layer_1/")]),
         (["layers/0", "layers/1"], [(0, None, "layers/0/"), (0, None, "layers/1/")]),
         (["1", "01"], [(0, None, "01/"), (0, None, "1/")]),

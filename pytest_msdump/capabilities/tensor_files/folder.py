@@ -226,7 +226,9 @@ def _places(folders: Sequence[Folder]) -> list[tuple[Coordinates, tuple[str, ...
         numbers = {found.number for found in read.values() if found}
         kinds = {(found.word, found.coordinate) if found else ("", "") for found in read.values()}
         coordinate = next(iter(kinds))[1]
-        if len(kinds) > 1 or len(numbers) < len(read) or coordinate in known:
+        # A number beside files of its own folder is a module of a list: `0.npy` is what `0/0.npy` is inside of.
+        are_modules = not all(rest) and kinds == {("", "iteration")}
+        if len(kinds) > 1 or len(numbers) < len(read) or coordinate in known or are_modules:
             break
         known.add(coordinate)
         for place, parts in enumerate(rest):
