@@ -22,7 +22,7 @@ from pytest_msdump.core.ports import load, rows
 __all__ = ["COMMANDS", "EXIT_CODES", "exit_code", "main"]
 
 # pytest's numbers (INTERFACE 3).
-_FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
+_FAILED, _INTERRUPTED, _USAGE, _UNJUDGED = 1, 2, 4, 125
 # A shell's exit code of a process ended by a signal is this plus the signal's number.
 _BY_SIGNAL = 128
 EXIT_CODES: Mapping[int, str] = {
@@ -30,6 +30,7 @@ EXIT_CODES: Mapping[int, str] = {
     _FAILED: "drifted, undefined, missing or unreadable, or too little was compared",
     _INTERRUPTED: "interrupted",
     _USAGE: "the call cannot be meant: unknown name, missing folder, bad suite file",
+    _UNJUDGED: "msdump upgrade: could not be judged; git bisect run skips it",
     _BY_SIGNAL + signal.SIGTERM: "ended by SIGTERM; no report was written",
 }
 _BETWEEN_COLLECTIONS = 100_000

@@ -28,7 +28,7 @@ def test_inherited_failures_are_a_line_each_and_still_fail(pytester: pytest.Pyte
     text = result.stdout.str()
     assert len(FOLDED.findall(text)) == 6
     assert text.count("worst elements") == 1
-    assert "role cause: all of its inputs that were compared pass" in text
+    assert "role cause: bounded: all of its inputs that were compared pass" in text
     assert "1 cause, 6 inherited; found by the run's own graph" in text
     assert re.search(r"6 inherited: Default/relu2-ReLU/ReLU-op0,\s+Default/pool2-MaxPool2d/MaxPool-op0", text)
     assert "FAILED msdump.toml::Default/relu2-ReLU/ReLU-op0 - cosine 0.618 < 0.999" in text

@@ -25,6 +25,7 @@ from pytest_msdump.capabilities.record.process import DEFAULT_TIMEOUT, Ran, chec
 from pytest_msdump.core.dtypes.decode import bfloat16_values
 from pytest_msdump.core.dumps.npy import open_npy
 from pytest_msdump.core.errors import ConfigError, ProgramError, TensorFileError
+from pytest_msdump.core.escape import shell_line
 from pytest_msdump.core.model.tensor import TensorSpec
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def side_of(given: Given, name: str = "", *, timeout: float = DEFAULT_TIMEOUT) -
             raise ConfigError(f"{given!r}: is no command: {error}; close its quotes") from None
     if not words:
         raise ConfigError(f"{given!r} is no decoder; give a function, FILE:FUNCTION, or a command and its arguments")
-    return Side(name or shlex.join(words), words=words, timeout=checked_timeout(timeout))
+    return Side(name or shell_line(words), words=words, timeout=checked_timeout(timeout))
 
 
 def _is_function(text: str) -> bool:

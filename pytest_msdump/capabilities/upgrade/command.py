@@ -15,10 +15,10 @@ from pytest_msdump.capabilities.upgrade.court import Court, Side
 from pytest_msdump.capabilities.upgrade.environments import Maker, cache_folder
 from pytest_msdump.capabilities.upgrade.releases import History, Search, releases_between
 from pytest_msdump.capabilities.upgrade.running import Program, Run, pinned_text
-from pytest_msdump.cli.output import add_quiet, phrases, print_lines
+from pytest_msdump.cli.output import Outcome, add_quiet, phrases, print_lines
 from pytest_msdump.core.compare.opening import as_path, index
 from pytest_msdump.core.errors import ConfigError, ProgramError
-from pytest_msdump.core.escape import printed_json, terminal_lines
+from pytest_msdump.core.escape import terminal_lines
 from pytest_msdump.core.report.progress import Progress
 
 DESCRIPTION = (
@@ -59,7 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     judging.add_argument("--timeout", metavar="S", type=float, default=600.0, help="seconds of a run (default: 600)")
     output = parser.add_argument_group("output")
     output.add_argument("--report-dir", metavar="DIR", default="msdump-report", help="(default: %(default)s)")
-    output.add_argument("--json", action="store_true", help="print one JSON document")
     add_quiet(output, "-q")
 
 
@@ -70,24 +69,19 @@ def run(parsed: argparse.Namespace) -> int:
     try:
         found = _found(parsed)
     except ProgramError as error:
-        if parsed.json:
-            print(printed_json({"schema_version": 1, "exit_code": _UNJUDGED, "error": str(error)}))
-        else:
-            print(terminal_lines(f"msdump upgrade: {say('upgrade_cannot', why=str(error))}"), file=sys.stderr)
-        return _UNJUDGED
+        print(terminal_lines(f"msdump upgrade: {say('upgrade_cannot', why=str(error))}"), file=sys.stderr)
+        what = {"code": error.slug, "message": str(error), "do": "mend the program, or leave this release out"}
+        return Outcome(_UNJUDGED, "error", lambda: {"error": what})
     code = found.code(frozenset(one.replace("-", " ") for one in parsed.allow))
     lines = [line for step in found.steps for line in report.lines_of(step, parsed.profile, say)]
     lines += [say("upgrade_skipped", name=name, why=why) for name, why in found.skipped.items()]
     files = report.write(found, lines, Path(parsed.report_dir).absolute(), say)
-    if parsed.json:
-        print(printed_json(report.document(found, code)))
-        return code
     if len(found.releases) > len(("old", "new")):
         lines.append(say("upgrade_tried", n=len(found.tried), total=len(found.releases)))
     lines.append(say("upgrade_pinned", names=pinned_text(os.environ)))
     lines.append(say("upgrade_written", files=", ".join(os.path.relpath(file) for file in files)))
     print_lines([*lines, say.of(report.closing(code))])
-    return code
+    return Outcome(code, "upgrade", lambda: report.document(found))
 
 
 def _found(parsed: argparse.Namespace) -> History:

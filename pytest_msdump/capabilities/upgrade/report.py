@@ -53,11 +53,9 @@ def _pairs(pairs: Mapping[str, tuple[str, str]]) -> list[str]:
     return [f"{name} {old or '-'} > {new or '-'}" for name, (old, new) in pairs.items()]
 
 
-def document(found: History, code: int) -> dict[str, Any]:
+def document(found: History) -> dict[str, Any]:
     """Return the one document of ``--json``."""
     return {
-        "schema_version": 1,
-        "exit_code": code,
         "releases": list(found.releases),
         "tried": list(found.tried),
         "skipped": dict(found.skipped),

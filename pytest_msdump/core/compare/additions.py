@@ -130,9 +130,10 @@ def with_added_report(report: Report, plan: ports.Planned) -> Report:
         if changed or len(new.records) != len(report.records):
             what = ", ".join(changed) or "the records"
             raise ClearedVerdictError(f"{name} changed {what} of the report; a stage may add parts and notes there")
-        report = replace(
-            new, records=tuple(only_worse(*both, by=name) for both in zip(report.records, new.records, strict=True))
-        )
+        if new.records is not report.records:
+            both = zip(report.records, new.records, strict=True)
+            new = replace(new, records=tuple(only_worse(one, other, by=name) for one, other in both))
+        report = new
     return report
 
 

@@ -123,11 +123,8 @@ def judge(
         checks.append(Check(metric, value, limit.bound, limit.level, limit.rule, outcome, limit.base))
         if one is not None and (metric == _ROUTES or not of_choices or _NOT_JUDGED in codes):
             said[metric] = one
-    outcomes = {check.metric: check.outcome for check in checks if check.metric in said}
-    if any(one.message.code == _OF_INTEGERS and outcomes[metric] == "fail" for metric, one in said.items()):
-        # How far ids are apart says nothing.
-        apart = outcomes.keys() - COUNTS_IDS - {"max_absolute_error"}
-        said = {metric: one for metric, one in said.items() if metric not in apart or outcomes[metric] == "undefined"}
+    if said:
+        said = _without_distances_of_ids(said, checks)
     types = None if left_dtype == right_dtype else _dtype_finding(comparison, limits, left_dtype, right_dtype)
     if types is not None and of_choices and not limits.dtype_equal:
         # The remark judges what was chosen.
@@ -157,7 +154,7 @@ def judge(
     ]
     is_hopeless = (
         (types is not None and types.outcome != "note")
-        or any(one.message.code == _OF_INTEGERS for one in said.values())
+        or (bool(said) and any(one.message.code == _OF_INTEGERS for one in said.values()))
         or (limits.dtype_equal and not codes.issubset(_OF_VALUES))
         or (limits.repeats_rule != "" and limits.uncompared != (0, 0))
     )
@@ -268,6 +265,15 @@ def _integers_differ(comparison: Comparison, limit: Limit) -> Message:
     parameters: dict[str, Parameter] = {"left": int(left.real), "right": int(right.real), "place": index}
     counts: dict[str, Parameter] = {"n": comparison.differing, "elements": comparison.elements}
     return Message(_OF_INTEGERS, {**counts, **parameters, "rule": limit.rule})
+
+
+def _without_distances_of_ids(said: dict[str, _Said], checks: Sequence[Check]) -> dict[str, _Said]:
+    """Leave out what is said of distances where integers differ: how far ids are apart says nothing."""
+    outcomes = {check.metric: check.outcome for check in checks if check.metric in said}
+    if not any(one.message.code == _OF_INTEGERS and outcomes[metric] == "fail" for metric, one in said.items()):
+        return said
+    apart = outcomes.keys() - COUNTS_IDS - {"max_absolute_error"}
+    return {metric: one for metric, one in said.items() if metric not in apart or outcomes[metric] == "undefined"}
 
 
 def _is_excused(limit: Limit, outcome: str, *, of_any_number: bool) -> bool:

@@ -13,7 +13,7 @@ from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.facts.profiles import STALE
 from pytest_msdump.core.limits.permissions import least_base, linear, permission_sentences
-from pytest_msdump.core.model.record import Check, Record
+from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report, SideInfo
 from pytest_msdump.core.report.base import summarisers
 from pytest_msdump.core.report.coverage import (
@@ -195,13 +195,12 @@ def _may_be_rounding(record: Record) -> bool:
 def _is_stale(record: Record) -> bool:
     """Whether a limit of a limits file is so far above what was measured that it would hide a regression."""
     unit = rounding_unit(record.judged_as) or math.inf
-
-    def is_far_below(check: Check) -> bool:
-        if check.base is None or not isinstance(check.value, float):
-            return False
-        return check.base >= STALE * max(linear(check.metric, check.value), least_base(check.metric, unit))
-
-    return record.equal is False and any(map(is_far_below, record.checks))
+    return record.equal is False and any(
+        isinstance(check.value, float)
+        and check.base >= STALE * max(linear(check.metric, check.value), least_base(check.metric, unit))
+        for check in record.checks
+        if check.base is not None
+    )
 
 
 def _side(side: SideInfo, say: Phrases) -> str:

@@ -127,7 +127,17 @@ def test_near_ties_that_a_rule_lets_pass_fix_nothing(capsys: pytest.CaptureFixtu
     result("a", {"x": others}, right={"x": ids})
     folder = result("b", {"x": others}, right={"x": ids})
     (record,) = report_from(read_json(folder / "results.json")).records
-    about = {"n": 1, "elements": 9, "place": (3,), "left": 8, "right": 3, "values": "y", "margin": 1e-9, "error": 1e-7}
+    about = {
+        "n": 1,
+        "elements": 9,
+        "place": (3,),
+        "token": "at [3]",
+        "left": 8,
+        "right": 3,
+        "values": "y",
+        "margin": 1e-9,
+        "error": 1e-7,
+    }
     near = Verdict("warn", (Finding("warn", Message("near_ties", about)),))
     checks = tuple(one._replace(outcome="warn") for one in record.checks)
     edited(folder, records=(record.changed(verdict=near, checks=checks),))

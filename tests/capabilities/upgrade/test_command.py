@@ -66,7 +66,7 @@ def test_a_program_that_fails_cannot_be_judged(capsys: pytest.CaptureFixture[str
     assert upgrade("--old", python, "--new", python, "--json", "--", "python", "fails.py") == 125
     found = json.loads(capsys.readouterr().out)
     assert found["exit_code"] == 125
-    assert "no such device" in found["error"]
+    assert "no such device" in found["error"]["message"]
 
 
 @pytest.mark.usefixtures("folder")

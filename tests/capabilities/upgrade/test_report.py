@@ -79,7 +79,7 @@ def test_every_sentence_is_there_in_both_languages() -> None:
 
 
 def test_the_document_has_code_and_parameters_of_each_reason() -> None:
-    found = document(history("kernel"), 0)
+    found = document(history("kernel"))
     assert json.loads(json.dumps(found)) == found
     (change,) = found["steps"][1]["changes"]
     assert (change["code"], change["verdict"]) == ("upgrade_kernel", "kernel")
