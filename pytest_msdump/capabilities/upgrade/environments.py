@@ -177,9 +177,12 @@ def _move_shebang(script: Path, old: str, new: str) -> None:
     if script.is_symlink() or not script.is_file():
         return
     content = read_regular(script, _MOST_BYTES)
-    if content.startswith(b"#!") and old.encode() in content.partition(b"\n")[0]:
+    # A path that is too long for the first line stands in the second: a shell is asked to find that Python.
+    first, second, *rest = [*content.split(b"\n", 2), b""]
+    if first.startswith(b"#!") and old.encode() in first + second:
         mode = script.stat().st_mode
-        write_atomic(script, content.replace(old.encode(), new.encode(), 1))
+        moved = (line.replace(old.encode(), new.encode()) for line in (first, second))
+        write_atomic(script, b"\n".join([*moved, *rest[:1]]))
         script.chmod(mode)
 
 

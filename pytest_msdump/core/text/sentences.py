@@ -71,7 +71,7 @@ permits | {by} lets {n} pair pass that profile {profile} fails{factor} | {by} le
 permits_looser | , at most {factor:.3g} × looser | ，最多宽松 {factor:.3g} 倍
 permits_beyond | , at most {factor:.3g} × its limit | ，最多为其阈值的 {factor:.3g} 倍
 more_permits | and {n} more rule, which lets {pairs} pairs pass | and {n} more rules, which let {pairs} pairs pass | 另有 {n} 条规则使 {pairs} 对张量通过
-calibrate_hint | if this may be rounding: record the reference once more with perturb=Perturbation(1), then msdump calibrate REFERENCE THAT | 若可能是舍入：以 perturb=Perturbation(1) 再采集一次标杆，然后执行 msdump calibrate REFERENCE THAT
+calibrate_hint | if this may be rounding: record the reference once more with perturb=Perturbation(1), then type msdump calibrate REFERENCE PERTURBED | 若可能是舍入：以 perturb=Perturbation(1) 再采集一次标杆，然后执行 msdump calibrate REFERENCE PERTURBED
 limits_stale | {n} limit could be {times:short} times lower, as this run shows: --limits-update=tighten lowers it | {n} limits could be {times:short} times lower, as this run shows: --limits-update=tighten lowers them | 本次运行表明有 {n} 个张量的阈值可降低至 1/{times:short} 以下：可用 --limits-update=tighten 收紧
 limits_lowered | {file}: limits of {n} tensor lowered | {file}: limits of {n} tensors lowered | {file}：已收紧 {n} 个张量的阈值
 matched | matched {paired} of {total} right tensors | 右侧 {total} 个张量已配对 {paired} 个
