@@ -56,13 +56,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--models", default=",".join((*MODELS, "mindspore")))
+    parser.add_argument("--models", default=",".join((*MODELS, *(f"mindspore-{name}" for name in MODELS))))
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parsed = parser.parse_args()
     documents = {}
     for name in parsed.models.split(","):
-        if name == "mindspore":
-            found = history(parsed.out, name, "mindspore_net.py", MINDSPORE, parsed.python, "mindspore")
+        if name.startswith("mindspore-"):
+            found = history(parsed.out, name, "mindspore_nets.py", MINDSPORE, parsed.python, "mindspore")
         else:
             found = history(parsed.out, name, "models.py", RELEASES, parsed.python, "onnxruntime")
         documents[name] = found
