@@ -15,18 +15,20 @@ from rich.text import Text
 
 ROOT = Path(__file__).parents[1]
 TERMINAL = ROOT / "docs/_static/terminal.svg"
-COMMAND = "msdump compare --config example_suites/02_failing_on_purpose/msdump.toml"
+COMMAND = "pytest example_suites/02_failing_on_purpose/msdump.toml::conv2"
 WIDTH = 92
 _STYLES = {r"FAIL$|^DRIFT": "bold red", r"\bok$": "green", r"^\$.*": "bold"}
 
 
 def printed(report_dir: Path) -> list[str]:
     """Return the lines of the first failure, from its verdict to what would pass."""
-    words = [sys.executable, "-m", "pytest_msdump", *COMMAND.split()[1:], "--quiet", f"--report-dir={report_dir}"]
+    # pytest prints paths below the project: how long that of the project is changes no line.
+    more = ["-p", "no:cacheprovider", f"--msdump-report-dir={report_dir}"]
+    words = [sys.executable, "-m", *COMMAND.split(), *more]
     environment = {**os.environ, "COLUMNS": str(WIDTH), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    text = done.stdout.replace(f"{ROOT}/", "")
-    return text[text.index("\nDRIFT") + 1 : text.index("\nalso failing")].rstrip().splitlines()
+    text = done.stdout
+    return text[text.index("\nDRIFT") + 1 : text.index("\nre-run just this")].rstrip().splitlines()
 
 
 def drawn(lines: list[str]) -> str:
@@ -37,7 +39,7 @@ def drawn(lines: list[str]) -> str:
         for pattern, style in _STYLES.items():
             text.highlight_regex(pattern, style)
         console.print(text, soft_wrap=True, highlight=False)
-    svg = console.export_svg(title="msdump", unique_id="terminal")
+    svg = console.export_svg(title="pytest", unique_id="terminal")
     # The reader's own fixed font: nothing is fetched.
     return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL).replace("Fira Code", "ui-monospace")
 

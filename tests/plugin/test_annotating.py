@@ -46,8 +46,9 @@ def program(pytester: pytest.Pytester, result: Path) -> int:
 @pytest.mark.e2e
 def test_the_cause_is_an_error_at_its_line_and_the_rest_is_counted(pytester: pytest.Pytester, suite: Path) -> None:
     told = commands(pytester.runpytest(suite, *ASKED).stdout.str())
-    place = "file=msdump.toml,line=1,title=msdump%3A Default/conv2-Conv2d/BiasAdd-op0%3Aoutput%3A0::DRIFT "
+    place = "file=msdump.toml,line=1,title=msdump%3A Default/conv2-Conv2d/BiasAdd-op0%3Aoutput%3A0::role cause: "
     assert told[0].startswith(f"::error {place}")
+    assert "DRIFT Default/conv2-Conv2d/BiasAdd-op0:output:0" in told[0]
     assert told[1:] == ["::notice title=msdump::and 6 inherited; results.json has them all"]
     report = pytester.path / "msdump-report"
     assert entries(report / "gl-code-quality.json") == [

@@ -12,8 +12,8 @@ from pytest_msdump.core.suite import load_suite
 
 SIDES = 'left = "run"\nright = "ref"\n'
 KEYS = (
-    "accept_looser, align, allow_incomplete, allow_uncompared, cache, close_fusion, deselect, detail, dims, "
-    "dtype_hint, exclude_types, fusion, golden, granularity, graph, graph_files, io, iteration, jobs, "
+    "accept_looser, align, allow_incomplete, allow_uncompared, cache, close_fusion, compare_to, deselect, detail, "
+    "dims, dtype_hint, exclude_types, fusion, golden, granularity, graph, graph_files, io, iteration, jobs, "
     "known_drift, left, left_format, limits, map, min_coverage, min_replayed, nan, pair_by, profile, "
     "quant_fusion, rank, report, report_dir, right, right_format, rule, select, shards, spread, third, without"
 )
