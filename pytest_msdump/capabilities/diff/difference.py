@@ -21,7 +21,7 @@ from pytest_msdump.core.model.tensor import COORDINATES
 from pytest_msdump.core.report.coverage import percent
 from pytest_msdump.core.text import Message, plain
 
-# What a tensor may have become, in the order in which it is told; the first four are worse.
+# What a tensor may have become, in the order in which it is shown; the first four are worse.
 BROKEN, WORSE, NEW_FAILING, NOT_JUDGED = "broken", "worse", "new_failing", "not_judged"
 LOOSENED, FIXED, BETTER, NEW, GONE = "loosened", "fixed", "better", "new", "gone"
 UNCHANGED = "unchanged"
@@ -174,7 +174,7 @@ def _became(
     if old.fails and not new.fails:
         if why := _loosened(old, new, same_profile):
             return LOOSENED, why
-        # Of a run that did not end, nobody knows what else it would have shown.
+        # What else a run would have shown that did not end is not known.
         return (FIXED, _beyond(new, old, turned=True)) if complete else (NOT_JUDGED, Message("diff_run_not_ended"))
     worse = _SEVERITY[new.outcome] - _SEVERITY[old.outcome]
     if worse > 0:

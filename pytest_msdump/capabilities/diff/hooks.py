@@ -1,6 +1,6 @@
 """What this capability adds."""
 
-# What started the failures is told first.
+# What started the failures comes first.
 AFTER = ("causes", "quantised")
 
 COMMANDS = {

@@ -1,6 +1,6 @@
 """``msdump port``: records a model in two frameworks on the same inputs, and compares the two."""
 
-NEEDS = ("frameworks", "programs", "suggest")
+NEEDS = ("frameworks", "programs", "suggest", "weights")
 
 COMMANDS = {
     "port": (

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import math
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -18,8 +16,8 @@ from numpy.typing import NDArray
 from pytest_msdump.capabilities.frameworks.onnx import load_model
 from pytest_msdump.capabilities.frameworks.recorder import Recorder
 from pytest_msdump.capabilities.programs.functions import load_function, running
-from pytest_msdump.core.compare.opening import open_dump, open_view
-from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.capabilities.weights.weights import load
+from pytest_msdump.core.errors import ConfigError, TensorFileError
 
 Inputs = Mapping[str, NDArray[Any]]
 
@@ -217,12 +215,12 @@ def draw(declared: Iterable[Declared]) -> Inputs:
 
 
 def read_inputs(path: str) -> Inputs:
-    """Read the arrays of an archive, in its order; ConfigError where it is none."""
-    found = {}
-    for ref in open_dump(path).refs:
-        with closing(open_view(ref)) as view:
-            found[ref.key.op.label] = view.read(0, math.prod(view.shape)).reshape(view.shape)
-    return found
+    """Read the arrays of an archive, in its order, which tells inputs of other names apart; else ConfigError."""
+    try:
+        found = load(Path(path))
+    except TensorFileError as error:
+        raise ConfigError(f"--inputs: {error}") from None
+    return {name: np.asarray(values) for name, values in found.items()}
 
 
 def _named_inputs(given: Any, text: str) -> Inputs:

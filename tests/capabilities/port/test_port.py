@@ -11,7 +11,7 @@ import pytest
 
 from pytest_msdump import cli
 from pytest_msdump.capabilities.port import command
-from pytest_msdump.capabilities.port.sides import Declared, Inputs, Side, draw
+from pytest_msdump.capabilities.port.sides import Declared, Inputs, Side, draw, read_inputs
 from pytest_msdump.record import Recorder
 
 NETS = """
@@ -139,6 +139,14 @@ def test_nothing_of_others_is_removed(port: Callable[..., Any]) -> None:
     code, printed = port("--original", "net.py:build", "--ported", "net.py:build")
     assert (code, "nothing of an earlier run" in printed) == (4, True)
     assert Path("msdump-report/port/mine.txt").exists()
+
+
+def test_inputs_of_an_archive_are_in_its_order_and_a_damaged_one_is_refused(port: Callable[..., Any]) -> None:
+    np.savez("x.npz", zeta=np.ones(2, np.float32), alpha=np.zeros(3, np.float32))
+    assert list(read_inputs("x.npz")) == ["zeta", "alpha"]
+    Path("x.npz").write_bytes(Path("x.npz").read_bytes()[:100])
+    code, printed = port("--original", "net.py:build", "--ported", "net.py:build", "--inputs", "x.npz")
+    assert (code, len(printed.splitlines())) == (4, 1)
 
 
 def test_drawn_inputs_are_the_same_each_time_and_as_long_as_each_other() -> None:
