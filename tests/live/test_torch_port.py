@@ -46,6 +46,10 @@ def build(activation="gelu"):
 
 def wrong():
     return build("relu")
+
+def words():
+    ids = keras.Input((40,), dtype="int32", name="ids")
+    return keras.Model(ids, keras.layers.Embedding(9, 2)(ids))
 """
 
 
@@ -96,3 +100,29 @@ def test_keras_runs_on_inputs_that_it_declares(capsys: pytest.CaptureFixture[str
     assert cli.main(["port", "--keras", "kn.py:build", "--keras", "kn.py:build"]) == 0
     assert "features float32 (2, 8)" in capsys.readouterr().out
     assert cli.main(["port", "--keras", "kn.py:wrong", "--keras", "kn.py:build"]) == 1
+    capsys.readouterr()
+    cli.main(["port", "--keras", "kn.py:words", "--keras", "kn.py:words"])
+    assert "ids int32 (2, 40) of 0 to 8" in capsys.readouterr().out
+
+
+def test_ids_are_drawn_from_the_whole_vocabulary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ids.py").write_text(
+        "import torch\nfrom torch import nn\n"
+        "def build():\n    torch.manual_seed(0)\n    return nn.Sequential(nn.Embedding(7, 4))\n",
+        "utf-8",
+    )
+    table = torch.nn.Sequential(torch.nn.Embedding(7, 4))
+    torch.manual_seed(0)
+    table[0].reset_parameters()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter's own
+        table[0].weight.data[-1] += 1
+        torch.onnx.export(table, (torch.zeros(6, 9, dtype=torch.int64),), "last.onnx", input_names=["ids"], dynamo=True)
+    assert cli.main(["port", "--torch", "ids.py:build", "--onnx", "last.onnx"]) == 1
+    printed = capsys.readouterr().out
+    assert "ids int64 (6, 9) of 0 to 6" in printed
+    # A model that a command calls is called by no line of the user's.
+    assert "made by" not in printed

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.capabilities.programs.functions import FAILURES
+from pytest_msdump.capabilities.programs.functions import FAILURES, raised
 from pytest_msdump.capabilities.record.writer import DumpWriter
 from pytest_msdump.core.dtypes.arrays import RawArray, as_array
 from pytest_msdump.core.dtypes.decode import bfloat16_values
@@ -124,7 +124,7 @@ def _decoded(
             said = f"ended after {len(logits)} of {steps} steps; yield in a loop without end"
             raise ConfigError(f"{name}: {said}") from None
         except FAILURES as error:
-            raise ConfigError(f"{name}: raised {type(error).__name__}: {error!s:.300}; mend it") from error
+            raise ConfigError(f"{name}: {raised(error)}; mend it") from error
 
     for step in range(steps):
         logits.append(_checked(advance(), len(prompts), name, step))

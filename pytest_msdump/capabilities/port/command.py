@@ -5,8 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from pytest_msdump.capabilities.port.sides import SIDES, Inputs, OnnxSide, Side, draw, read_inputs
 from pytest_msdump.capabilities.suggest.init import profile_for
@@ -66,7 +71,7 @@ def run(parsed: argparse.Namespace) -> int:
     suite = directory / _SUITE
     _write_suite(suite, parsed.profile or "default")
     for side, name in ((right, _RIGHT), (left, _LEFT)):
-        with progress.step(f"running {side.text}"):
+        with progress.step(f"running {side.text}"), _if_drawn(note, inputs):
             side.record(inputs, directory / name)
     planned = _planned(suite, parsed)
     if parsed.profile is None and (profile := profile_for(planned)[0]) != "default":
@@ -124,8 +129,26 @@ def _inputs(parsed: argparse.Namespace, sides: tuple[Side, Side]) -> tuple[Input
     raise ConfigError("neither model says what it takes; return its inputs beside it, or give --inputs FILE.npz")
 
 
+@contextmanager
+def _if_drawn(note: Message, inputs: Inputs) -> Iterator[None]:
+    """Add to an error that the model may want other inputs than those that were drawn."""
+    try:
+        yield
+    except ConfigError as error:
+        if note.code != "port_inputs_drawn":
+            raise
+        why = f"the inputs were drawn ({_shapes(inputs)}); give --inputs FILE.npz with what the model was made for"
+        raise ConfigError(f"{error}\n{why}") from error
+
+
 def _shapes(inputs: Inputs) -> str:
-    return ", ".join(f"{name} {array.dtype} {shape_text(array.shape)}" for name, array in inputs.items())
+    return ", ".join(map(_shape, inputs, inputs.values()))
+
+
+def _shape(name: str, array: NDArray[Any]) -> str:
+    """Say an input: its name, type, shape, and the range of integers."""
+    text = f"{name} {array.dtype} {shape_text(array.shape)}"
+    return f"{text} of {array.min()} to {array.max()}" if array.size and array.dtype.kind in "iu" else text
 
 
 def _write_suite(file: Path, profile: str) -> None:

@@ -23,16 +23,19 @@ Inputs = Mapping[str, NDArray[Any]]
 
 # Lengths of axes that a model leaves open: the first of a tensor, and the others.
 _OPEN_BATCH, _OPEN_LENGTH = 2, 8
-_BOUND_OF_INTEGERS = 2
 _PASSED_BY_ORDER = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Declared(NamedTuple):
-    """One input as a model declares it: axes without a length are texts, equal ones of equal length, or ``None``."""
+    """One input as a model declares it: axes without a length are texts, equal ones of equal length, or ``None``.
+
+    Integers are below `bound`: the rows of the table that they choose from, or 2, since others are masks or types.
+    """
 
     name: str
     shape: tuple[int | str | None, ...]
     dtype: str
+    bound: int = 2
 
 
 class Side(ABC):
@@ -136,8 +139,11 @@ class KerasSide(Side):
     @property
     def declared(self) -> list[Declared]:
         """The model's inputs, where it is not a class of one's own."""
-        found = getattr(self.made[0], "inputs", None) or []
-        return [Declared(one.name, tuple(one.shape), str(one.dtype)) for one in found]
+        model = self.made[0]
+        # Which table an input chooses from is not said: the smallest suits each.
+        bound = min((layer.input_dim for layer in model._flatten_layers() if hasattr(layer, "embeddings")), default=2)
+        found = getattr(model, "inputs", None) or []
+        return [Declared(one.name, tuple(one.shape), str(one.dtype), bound) for one in found]
 
     def checked(self, model: Any) -> Any:
         """Demand a model."""
@@ -173,7 +179,12 @@ class OnnxSide(Side):
         from onnx.helper import tensor_dtype_to_np_dtype
 
         graph = self.made[0].proto.graph
-        weights = {one.name for one in graph.initializer}
+        weights = {one.name: one for one in graph.initializer}
+        rows = {
+            node.input[1]: weights[node.input[0]].dims[0]
+            for node in graph.node
+            if node.op_type == "Gather" and node.input[0] in weights and not any(one.i for one in node.attribute)
+        }
         declared = []
         for one in graph.input:
             kind = one.type.tensor_type
@@ -181,7 +192,8 @@ class OnnxSide(Side):
                 axes = tuple(
                     axis.dim_value if axis.HasField("dim_value") else axis.dim_param or None for axis in kind.shape.dim
                 )
-                declared.append(Declared(one.name, axes, str(tensor_dtype_to_np_dtype(kind.elem_type))))
+                dtype = str(tensor_dtype_to_np_dtype(kind.elem_type))
+                declared.append(Declared(one.name, axes, dtype, rows.get(one.name, 2)))
         return declared
 
     def run(self, inputs: Inputs, directory: Path) -> None:
@@ -199,7 +211,7 @@ SIDES: tuple[type[Side], ...] = (TorchSide, KerasSide, OnnxSide, MindSporeSide)
 
 
 def draw(declared: Iterable[Declared]) -> Inputs:
-    """Draw inputs as a model declares them, the same at each call: normal floats, integers of 0 and 1."""
+    """Draw inputs as a model declares them, the same at each call: normal floats, integers below their bound."""
     lengths: dict[str, int] = {}
     drawn = {}
     for one in declared:
@@ -209,7 +221,7 @@ def draw(declared: Iterable[Declared]) -> Inputs:
             shape.append(lengths.setdefault(axis, default) if isinstance(axis, str) else axis or default)
         random = np.random.default_rng(zlib.crc32(one.name.encode()))
         is_float = np.dtype(one.dtype).kind == "f"
-        values = random.standard_normal(shape) if is_float else random.integers(0, _BOUND_OF_INTEGERS, shape)
+        values = random.standard_normal(shape) if is_float else random.integers(0, one.bound, shape)
         drawn[one.name] = values.astype(one.dtype)
     return drawn
 

@@ -35,6 +35,12 @@ def load_function(text: str, *, example: str = "port.py:decode") -> Callable[...
     return function
 
 
+def raised(error: BaseException) -> str:
+    """Say in a line what was raised: runtimes put a trace of their own below the first one."""
+    first = str(error).strip().partition("\n")[0]
+    return f"raised {type(error).__name__}: {first:.300}"
+
+
 @contextmanager
 def running(file: Path, name: str) -> Iterator[None]:
     """Let a file import what lies beside it, as if it were run by itself; what it raises is one line about `name`."""
@@ -46,7 +52,7 @@ def running(file: Path, name: str) -> Iterator[None]:
         raise
     except FAILURES as error:
         missing = missing_package(error, need=str(file))
-        raise (missing or ConfigError(f"{name} raised {type(error).__name__}: {error!s:.300}; mend it")) from error
+        raise (missing or ConfigError(f"{name} {raised(error)}; mend it")) from error
     finally:
         if folder in sys.path:
             sys.path.remove(folder)

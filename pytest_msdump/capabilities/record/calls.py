@@ -17,17 +17,20 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.core.model.dump import Edge, Operator
 
-_OURS = f"{Path(__file__).parents[1]}{os.sep}"
+_OURS = f"{Path(__file__).parents[2]}{os.sep}"
+_COMMAND = f"{_OURS}cli{os.sep}"
 # Deeper than any model nests its outputs; a value that holds itself ends here.
 _DEEPEST = 32
 
 
 def calling_line(*frameworks: str) -> str | None:
-    """Return ``path:line`` of the innermost caller that is neither this package nor below a framework's folder."""
+    """Return ``path:line`` of the innermost caller that is neither this package nor below a framework's folder.
+
+    A model that a command of ours calls has none.
+    """
     skipped = _folders(*(getattr(sys.modules.get(name), "__file__", None) for name in frameworks))
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        path = frame.f_code.co_filename
+    while frame is not None and not (path := frame.f_code.co_filename).startswith(_COMMAND):
         if not path.startswith(skipped):
             return f"{path}:{frame.f_lineno}"
         frame = frame.f_back

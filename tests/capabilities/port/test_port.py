@@ -151,16 +151,34 @@ def test_inputs_of_an_archive_are_in_its_order_and_a_damaged_one_is_refused(port
 
 def test_drawn_inputs_are_the_same_each_time_and_as_long_as_each_other() -> None:
     declared = [
-        Declared("ids", ("batch", "length"), "int64"),
+        Declared("ids", ("batch", "length"), "int64", bound=9),
+        Declared("types", ("batch", "length"), "int64"),
         Declared("mask", ("batch", "length"), "bool"),
         Declared("image", (None, 3, None), "float32"),
     ]
     one, other = draw(declared), draw(declared)
     assert {name: (array.shape, str(array.dtype)) for name, array in one.items()} == {
         "ids": ((2, 8), "int64"),
+        "types": ((2, 8), "int64"),
         "mask": ((2, 8), "bool"),
         "image": ((2, 3, 8), "float32"),
     }
     assert all(np.array_equal(one[name], other[name]) for name in one)
-    # Ids of any vocabulary.
-    assert set(np.unique(one["ids"])) == {0, 1}
+    assert set(np.unique(one["types"])) == {0, 1}
+    assert set(np.unique(one["ids"])) <= set(range(9))
+    assert one["ids"].max() > 1
+
+
+def test_what_drawn_inputs_cannot_run_says_so(port: Callable[..., Any]) -> None:
+    Path("other.py").write_text("def build():\n    return lambda x: {'y': x.reshape(5, 'many')}\n", "utf-8")
+    code, printed = port("--original", "net.py:build", "--ported", "other.py:build")
+    assert (code, len(printed.splitlines())) == (4, 2)
+    assert "drawn (x float32 (2, 3)); give --inputs FILE.npz" in printed
+
+
+def test_of_what_is_raised_the_first_line_is_said(port: Callable[..., Any]) -> None:
+    Path("other.py").write_text("def build():\n    raise ValueError('sizes differ\\nat a.cc:12')\n", "utf-8")
+    code, printed = port("--original", "net.py:build", "--ported", "other.py:build")
+    assert code == 4
+    assert "raised ValueError: sizes differ; mend it" in printed
+    assert "a.cc" not in printed
