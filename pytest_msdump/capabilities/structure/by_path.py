@@ -78,9 +78,12 @@ def _numbers(path: Path) -> Iterator[tuple[str, int, str]]:
 
 
 class _Folded(NamedTuple):
-    """A recorded normalisation that the other side's convolution, at the path `inner`, has as a part."""
+    """A recorded normalisation that the other side's convolution, at the path `inner`, has as a part.
 
-    norm: Path
+    `norm` is the module that gives out the normalised values, if one does.
+    """
+
+    norm: Path | None
     convolution: Path
     inner: Path
 
@@ -91,14 +94,29 @@ def _folded_norms(modules: ScopeRun, nodes: ScopeRun) -> Iterator[_Folded]:
         return
     digests = frozenset(nodes.weights.values())
     has_norms = any(kind_of(step.op_type) == "batch norm" for step in nodes.steps)
-    for path in list(modules.modules):
-        fed = modules.before(path) if modules.kind(path) == "batch norm" else None
-        if fed is None or modules.kind(fed) not in ("convolution", "linear") or nodes.by_key.get(spelling_of(path)):
+    for first, norm, theirs in _norms(modules, nodes):
+        fed = modules.before(first)
+        if fed is None or modules.kind(fed) not in ("convolution", "linear") or "batch norm" in theirs:
             continue
         weight = modules.weights.get(".".join((*fed, "weight")))
         is_unchanged = weight in digests if weight is not None and digests else has_norms
         if len(convolutions := nodes.by_key.get(spelling_of(fed), [])) == 1 and not is_unchanged:
-            yield _Folded(path, fed, convolutions[0])
+            yield _Folded(norm, fed, convolutions[0])
+
+
+def _norms(modules: ScopeRun, nodes: ScopeRun) -> Iterator[tuple[Path, Path | None, frozenset[str]]]:
+    """Yield of each normalisation its first module, the one that gives out its values, and the kinds of its nodes.
+
+    timm's has an activation as a part, and in front of that one that passes the values on.
+    """
+    for path, (number, *_) in list(modules.modules.items()):
+        own = nodes.by_key.get(spelling_of(path), [])
+        if modules.kind(path) == "batch norm":
+            yield path, path, frozenset({"batch norm"} if own else ())
+        elif modules.kind(path) == "container" and "batchnorm" in (modules.side.ops[number].key.op_type or "").lower():
+            first = min((one for one in modules.modules if one[: len(path)] == path), key=modules.modules.__getitem__)
+            kinds = frozenset(kind_of(nodes.steps[step].op_type) for one in own for step in nodes.members.get(one, ()))
+            yield first, first if modules.kind(first) == "passing" else None, kinds
 
 
 class _Meeting:
@@ -112,14 +130,16 @@ class _Meeting:
         """Let every module of two runs meet the one of its path, normalisations those that they were folded into."""
         taken: dict[str, set[Path]] = {"left": set(), "right": set()}
         for one in _folded_norms(right, left):
-            self.meet(left, one.inner, right, one.norm)
+            if one.norm is not None:
+                self.meet(left, one.inner, right, one.norm)
             self._leave_out("right", right, one)
             taken["left"].add(one.inner)
-            taken["right"].update((one.norm, one.convolution))
+            taken["right"].update((one.norm or one.convolution, one.convolution))
         for one in _folded_norms(left, right):
-            self.meet(left, one.norm, right, one.inner)
+            if one.norm is not None:
+                self.meet(left, one.norm, right, one.inner)
             self._leave_out("left", left, one)
-            taken["left"].update((one.norm, one.convolution))
+            taken["left"].update((one.norm or one.convolution, one.convolution))
             taken["right"].add(one.inner)
         self.meet_weights(left, right)
         for ours, theirs in _meetings(left, right, left.clear - taken["left"], right.clear - taken["right"]):

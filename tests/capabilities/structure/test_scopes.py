@@ -229,6 +229,30 @@ def test_a_normalisation_that_was_left_out_is_not_taken_for_a_folded_one() -> No
     assert by_scope(pairing) == {("/conv/Conv", "conv"), ("/act/Relu", "act")}
 
 
+# As timm has them: the activation is a part of the normalisation.
+WITH_ACT = [recorded("bn.act", "ReLU"), recorded("bn", "BatchNormAct2d")]
+FOLDED_BEFORE_ACT = (node("/conv/Conv"), node("/bn/act/Relu", "/conv/Conv"))
+
+
+def test_a_folded_normalisation_with_an_activation_meets_by_what_it_gives_out_in_between() -> None:
+    right = torch_dump(CONV[0], recorded("bn.drop", "Identity"), *WITH_ACT, conv__weight="1")
+    pairing = pair_dumps(onnx_dump(*FOLDED_BEFORE_ACT, scaled="2"), right)
+    assert by_scope(pairing) == {("/conv/Conv", "bn.drop"), ("/bn/act/Relu", "bn.act"), ("/bn/act/Relu", "bn")}
+
+
+def test_a_folded_normalisation_that_gives_out_nothing_in_between_leaves_its_convolution_alone() -> None:
+    pairing = pair_dumps(onnx_dump(*FOLDED_BEFORE_ACT, scaled="2"), torch_dump(CONV[0], *WITH_ACT, conv__weight="1"))
+    assert by_scope(pairing) == {("/bn/act/Relu", "bn.act"), ("/bn/act/Relu", "bn")}
+    assert [one.why.code for one in pairing.unmatched_right] == ["norm_folded"]
+
+
+def test_a_normalisation_with_an_activation_that_is_there_is_not_folded() -> None:
+    norm = node("/bn/BatchNormalization", "/conv/Conv")
+    left = onnx_dump(node("/conv/Conv"), norm, node("/bn/act/Relu", "/bn/BatchNormalization"), scaled="2")
+    pairing = pair_dumps(left, torch_dump(CONV[0], *WITH_ACT, conv__weight="1"))
+    assert ("/conv/Conv", "conv") in by_scope(pairing)
+
+
 # -- shapes ----------------------------------------------------------------------------------------------------------
 
 
