@@ -114,10 +114,17 @@ def _norm_of(path: str, paths: Collection[str]) -> str:
 
     >>> _norm_of("layer1/layer1.0/conv1", ()), _norm_of("block/block.0", ()), _norm_of("conv1", {"bn1"})
     ('layer1.0/bn1', '', 'conv1')
+
+    One with an activation as a part gives out something else.
+
+    >>> _norm_of("conv1", {"conv1", "bn1/act"})
+    ''
     """
     match = _CONVOLUTION.search(path)
     if match is not None:
         norm = f"{path[: match.start()]}bn{match['number']}"
+        if any(one.startswith(f"{norm}/") for one in paths):
+            return ""
         return _once(path if norm in paths else norm)
     # In a list it is the number that is missing between the convolution and the layer behind.
     match = _IN_LIST.search(own := _once(path))
