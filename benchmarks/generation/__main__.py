@@ -72,7 +72,8 @@ class Kept:
             size = (len(prompts) if in_batch else 1) * length
             alone = np.array(prompt, np.int64).tobytes()
             key = next(one for one in keys if len(one) == 9 * size and (in_batch or one.startswith(alone)))
-            steps = [one.float().numpy()[row if in_batch else 0] for one in self.logits[key]]
+            said = [one["logits"] if isinstance(one, dict) else one for one in self.logits[key]]
+            steps = [one.float().numpy()[row if in_batch else 0] for one in said]
             found.append(np.stack(steps).argmax(-1))
         return found
 

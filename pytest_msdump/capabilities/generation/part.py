@@ -33,6 +33,11 @@ class SetAside(NamedTuple):
         between = ", …, " if len(self.routers) > 2 else ", "
         return first if len(self.routers) == 1 else f"{first}{between}{last}"
 
+    @property
+    def said(self) -> dict[str, Parameter]:
+        """What is said of them."""
+        return {"n": len(self.rows), "elements": self.count, "values": self.values}
+
     def with_more(self, other: SetAside) -> SetAside:
         """Return these tokens, and those behind a later router, of the same shape."""
         return SetAside(self.shape, tuple(sorted({*self.rows, *other.rows})), (*self.routers, *other.routers))

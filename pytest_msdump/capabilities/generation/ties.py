@@ -11,7 +11,7 @@ INTERFACE 5, near ties. vLLM compares log-probabilities where tokens differ, for
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from math import inf, isfinite, prod
@@ -43,6 +43,7 @@ KEY, ROUTES, ROUTES_METRIC = "ties", "routes", "changed_routes"
 _MARGINS, MOST_RMS_ERRORS = 2.0, 4.0
 # More near ties than this share of all choices, and than so many, are no ties; nor are so many, most of them to one id.
 _MOST_SHARE, _MOST, _TO_ONE_FROM = 0.05, 4, 5
+_BEHIND = "behind_ties"
 
 Indices = npt.NDArray[np.int64]
 
@@ -119,13 +120,9 @@ def ties_message(opened: OpenedPair, limits: Limits, again: Callable[[Pair], Rec
     part = part_of(opened.pair)
     if KEY not in limits.marks or part.values is None:
         return None
-    found = examined(opened, part, again)
-    return found if found.code in CHOICES else Message("ties_not_judged", {"why": found, "rule": limits.marks[KEY][1]})
-
-
-def examined(opened: OpenedPair, part: Part, again: Callable[[Pair], Record]) -> Message:
-    """Return what differs of indices and their values; why that cannot be judged as another message."""
-    return near_rows(opened, part, again)[0]
+    found, _ = near_rows(opened, part, again)
+    is_judged = found.code in CHOICES or found.code == _BEHIND
+    return found if is_judged else Message("ties_not_judged", {"why": found, "rule": limits.marks[KEY][1]})
 
 
 def near_rows(opened: OpenedPair, part: Part, again: Callable[[Pair], Record]) -> tuple[Message, SetAside | None]:
@@ -147,16 +144,23 @@ def near_rows(opened: OpenedPair, part: Part, again: Callable[[Pair], Record]) -
         ours, theirs = (np.asarray(view.read(0, view.size)).astype(np.int64) for view in (left, right))
         if min(ours.min(), theirs.min()) < 0 or max(ours.max(), theirs.max()) >= table.width:
             return Message("ties_out_of_range", {"values": name, "n": table.width}), None
-        aside = part.aside.rows if part.aside and part.aside.count == table.rows else ()
-        found = list(differing(ours, theirs, table, aligned.left, aligned.right, aside=frozenset(aside)))
+        aside = part.aside if part.aside and part.aside.count == table.rows else None
+        rows = frozenset(aside.rows if aside else ())
+        found = list(differing(ours, theirs, table, aligned.left, aligned.right, aside=rows))
     if fails and not found:
         return Message("ties_values_fail", {"values": name}), None
+    if aside and not found and _differ_in(rows, ours, theirs, table):
+        return Message(_BEHIND, aside.said), None
     lengths = lengths_in(opened.pair)
     message = _message(found, table, left.shape, name, fails=fails, lengths=lengths)
     if message.code != "near_ties" or table.skipped > 1:
         return message, None
     shape = left.shape[:-1] if table.k > 1 or (len(left.shape) > 1 and left.shape[-1] == 1) else left.shape
     return message, SetAside(shape, tuple(sorted({one.place // table.k for one in found})), (name,))
+
+
+def _differ_in(rows: Iterable[int], ours: Indices, theirs: Indices, table: Table) -> bool:
+    return any(set(ours[row * table.k :][: table.k]) != set(theirs[row * table.k :][: table.k]) for row in rows)
 
 
 def _message(
@@ -286,12 +290,11 @@ def aside_message(opened: OpenedPair, limits: Limits, _again: object) -> Message
     shape = _tokens_of(left.shape, aside)
     if shape is None:
         return None
-    said: dict[str, Parameter] = {"n": len(aside.rows), "elements": aside.count, "values": aside.values}
     # Each router may send so many elsewhere; but of no tensor less than half is judged.
     times = len(aside.routers)
     is_many = len(aside.rows) > times * _MOST and len(aside.rows) > times * _MOST_SHARE * aside.count
     if is_many or (len(aside.rows) > _MOST and len(aside.rows) > aside.count / 2):
-        return Message("behind_too_many_ties", said)
+        return Message("behind_too_many_ties", aside.said)
     runs = TokenRuns((shape,), runs_without(aside.rows, aside.count))
     if not runs.runs:
         return None
@@ -300,7 +303,7 @@ def aside_message(opened: OpenedPair, limits: Limits, _again: object) -> Message
     aligned = opened.aligned._replace(left=rest[0], right=rest[1])
     measured = with_softmax(opened._replace(aligned=aligned), measured, limits, lambda *_: None)
     verdict, _ = judge(measured, limits, left_dtype=left.dtype, right_dtype=right.dtype)
-    return None if verdict.outcome in FAILING else Message("behind_ties", said)
+    return None if verdict.outcome in FAILING else Message(_BEHIND, aside.said)
 
 
 def _tokens_of(shape: tuple[int, ...], aside: SetAside) -> tuple[int, ...] | None:
