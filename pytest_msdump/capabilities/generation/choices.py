@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from pytest_msdump.capabilities.generation.part import NAME, Part, SetAside, part_of
-from pytest_msdump.capabilities.generation.ties import KEY, ROUTES, near_rows, table_of
+from pytest_msdump.capabilities.generation.ties import KEY, ROUTES, are_many, near_rows, table_of
 from pytest_msdump.core.compare.align import OpenedPair, align
 from pytest_msdump.core.compare.comparing import compare_pair
 from pytest_msdump.core.compare.opening import open_view
@@ -42,6 +42,7 @@ def with_chosen_from(pairing: Pairing, policy: Policy) -> Pairing:
     # By coordinates, and how the names of what comes behind a router begin.
     aside: dict[tuple[Coordinates, str], SetAside] = {}
     chosen: list[tuple[Pair, TensorRef]] = []
+    routes = changed = 0
     for number, pair in enumerate(pairs):
         at = pair.left.key.op.at
         values = next((_values_of(pair, rule, text, pairs) for rule, text in marks_of(policy, pair, KEY)), None)
@@ -56,8 +57,12 @@ def with_chosen_from(pairing: Pairing, policy: Policy) -> Pairing:
         if isinstance(values, Pair) and start is not None:
             found = _near_rows(pairs[number], part, policy)
             known = aside.get((at, start))
-            if found is not None and (known is None or known.count == found.count):
+            routes += found.count if found else 0
+            changed += len(found.rows) if found else 0
+            if found and found.rows and (known is None or known.count == found.count):
                 aside[at, start] = found if known is None else known.with_more(found)
+    if are_many(changed, routes):
+        pairs = [_with_many(pair) for pair in pairs]
     for values, ref in chosen:
         number = next(
             number for number, one in enumerate(pairs) if one.left is values.left and one.right is values.right
@@ -65,6 +70,14 @@ def with_chosen_from(pairing: Pairing, policy: Policy) -> Pairing:
         part = part_of(pairs[number])._replace(chosen=ref)
         pairs[number] = replace(pairs[number], parts={**pairs[number].parts, NAME: part})
     return replace(pairing, pairs=tuple(pairs))
+
+
+def _with_many(pair: Pair) -> Pair:
+    """Return a pair of which nothing is set aside, since that would be too much."""
+    part = part_of(pair)
+    values = _with_many(part.values) if isinstance(part.values, Pair) else part.values
+    aside = part.aside and part.aside._replace(is_many=True)
+    return replace(pair, parts={**pair.parts, NAME: part._replace(values=values, aside=aside)})
 
 
 def _begins(pair: Pair, start: str) -> bool:

@@ -14,11 +14,15 @@ NAME = "generation"
 
 
 class SetAside(NamedTuple):
-    """Tokens behind near ties in `routers`, each named by its values: their numbers among all of this shape."""
+    """Tokens behind near ties in `routers`, each named by its values: their numbers among all of this shape.
+
+    Of all tokens and routers there may be too many.
+    """
 
     shape: tuple[int, ...]
     rows: tuple[int, ...]
     routers: tuple[str, ...]
+    is_many: bool = False
 
     # Hides the method of tuples.
     @property

@@ -16,6 +16,7 @@ from pytest_msdump.capabilities.generation.decoding import (
     write_side,
 )
 from pytest_msdump.capabilities.generation.sides import Question, Side, side_of
+from pytest_msdump.capabilities.generation.ties import with_rest_alone
 from pytest_msdump.core.model.comparison import OUTCOMES
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.ports import offered
@@ -115,7 +116,7 @@ def derived_limits(directory: Path, how: Generations) -> Path:
     calibration = offered("calibration")
     runs = [directory / f"perturbed_{number}" for number in range(len(how.perturbed))]
     controls = [directory / f"control_{number}" for number in range(len(how.controls))]
-    limits = calibration.calibrate(directory / "right", runs, controls=controls, rules=RULES)
+    limits = calibration.calibrate(directory / "right", runs, controls=controls, rules=RULES, only=with_rest_alone)
     path = directory / LIMITS
     calibration.write_limits(path, limits)
     return path
