@@ -85,8 +85,8 @@ def _begins(pair: Pair, start: str) -> bool:
 
 
 def _start_of(pair: Pair, rule: Rule, value: str | bool) -> str | None:
-    """Return how the names of what comes behind a router begin; ``None`` where a rule says that it is none."""
-    return next(_filled(value, rule.match, pair), None) if isinstance(value, str) else ("" if value else None)
+    """Return how the names of what comes behind a router begin; ``None`` where that cannot be filled in."""
+    return next(_filled(value, rule.match, pair), None) if isinstance(value, str) else ""
 
 
 def _near_rows(pair: Pair, part: Part, policy: Policy) -> SetAside | None:
