@@ -116,10 +116,15 @@ def decoder(
             if window:
                 new, read = tokens[:, -window:], read[:, -window:]
             places = places[:, -new.shape[1] :]
-            out = model(
-                input_ids=new, attention_mask=read, position_ids=places, past_key_values=cache, use_cache=cached
-            )
-            chosen = yield out.logits[:, -1]
+            given = {"attention_mask": read, "position_ids": places, "past_key_values": cache, "use_cache": cached}
+            if hasattr(model.config, "num_local_experts"):
+                # With routers the whole model also computes a loss of them, which fails with a cache and a mask.
+                out = model.model(input_ids=new, output_router_logits=True, **given)
+                logits = model.lm_head(out.last_hidden_state[:, -1])
+                chosen = yield {"logits": logits, "routers": out.router_logits, "experts": CHOSEN}
+            else:
+                out = model(input_ids=new, **given)
+                chosen = yield out.logits[:, -1]
             step = torch.from_numpy(chosen)[:, None]
             tokens, seen = torch.cat([tokens, step], -1), torch.cat([seen, torch.ones_like(step)], -1)
             cache, new = (out.past_key_values, step) if cached else (None, tokens)

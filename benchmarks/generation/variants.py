@@ -129,6 +129,21 @@ def _exchange_experts(model: Any) -> None:
         parameter.copy_(parameter[[1, 0, *range(2, len(parameter))]])
 
 
+def _routers_off(size: float) -> Callable[[Any], None]:
+    def change(model: Any) -> None:
+        random = torch.Generator().manual_seed(7)
+        for layer in _layers(model):
+            weight = layer.mlp.gate.weight
+            weight.mul_(1 + size * (2 * torch.rand(weight.shape, generator=random) - 1))
+
+    return change
+
+
+def _exchange_routes(model: Any) -> None:
+    weight = _layers(model)[0].mlp.gate.weight
+    weight.copy_(weight[[1, 0, *range(2, len(weight))]])
+
+
 def _unnormalised(model: Any) -> None:
     """Let shares of experts be those of all experts, which do not sum to 1."""
     for layer in _layers(model):
@@ -176,6 +191,8 @@ def mistakes(model: Any) -> dict[str, Decoder]:
             "experts exchanged": _exchange_experts,
             "shares of experts not normalised": _unnormalised,
             "one expert instead of two": _best_expert_alone,
+            "rows of a router exchanged": _exchange_routes,
+            **{f"weights of routers off by {size:.2%}": _routers_off(size) for size in (0.0001, 0.01, 0.3)},
         }
     return {
         **{name: decoder(changed(model, change)) for name, change in changes.items()},

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from fractions import Fraction
@@ -56,6 +56,7 @@ from pytest_msdump.core.text import number
 if TYPE_CHECKING:
     from pytest_msdump.core.model.dump import Dump
     from pytest_msdump.core.model.record import Record
+    from pytest_msdump.core.model.tensor import Pair
 
 # A tensor that a later run into the same directory replaced is no tensor of the run.
 _OLDER_RUN = "older_run"
@@ -110,16 +111,20 @@ def calibrate(
     alpha: float = 0.05,
     u: float | None = None,
     rules: Sequence[Mapping[str, Any]] = (),
+    only: Callable[[Pair, Record], Record] = lambda _, record: record,
     watch: Watch = unwatched,
 ) -> LimitsFile:
-    """Return the limits that runs of a reference show; `rules` say which tensors are logits, or chosen from some."""
+    """Return the limits that runs of a reference show.
+
+    `rules` say which tensors are logits, or chosen from some, `only` returns of a record what is of rounding.
+    """
     if not perturbed:
         raise ConfigError("there is no perturbed run; give one or more after the reference")
     if not 0 < alpha < 1:
         raise ConfigError(f"alpha = {alpha:g} is no share of runs; give a number between 0 and 1, e.g. 0.05")
 
     def run_of(path: Path, what: str) -> _PerturbedRun:
-        return _run(path, reference, what, watch, rules)
+        return _run(path, reference, what, watch, rules, only)
 
     runs = [run_of(path, "perturbed run") for path in perturbed]
     floats = Counter(one.computed for one in runs[0].tensors.values() if not one.is_exact).most_common(1)
@@ -288,7 +293,14 @@ def _refuse_outlying(run: _PerturbedRun, perturbed: Sequence[_PerturbedRun], pla
         )
 
 
-def _run(path: Path, reference: Path, what: str, watch: Watch, rules: Sequence[Mapping[str, Any]]) -> _PerturbedRun:
+def _run(
+    path: Path,
+    reference: Path,
+    what: str,
+    watch: Watch,
+    rules: Sequence[Mapping[str, Any]],
+    only: Callable[[Pair, Record], Record],
+) -> _PerturbedRun:
     # A golden run is what the reference is compared with.
     is_golden = what == "golden run"
     left, right = (reference, path) if is_golden else (path, reference)
@@ -309,7 +321,7 @@ def _run(path: Path, reference: Path, what: str, watch: Watch, rules: Sequence[M
     tensors: dict[str, _Tensor] = {}
     for pair in watch(planned.pairing.pairs, "pairs"):
         key = (pair.left if is_golden else pair.right).key
-        record = compare(pair)
+        record = only(pair, compare(pair))
         tensors[name_of(key)] = _measured(record, place, class_of(key, record.elements or 0))
     dumps = (planned.right, planned.left) if is_golden else (planned.left, planned.right)
     return _PerturbedRun(*dumps, tensors)

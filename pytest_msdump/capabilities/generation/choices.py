@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from pytest_msdump.capabilities.generation.part import NAME, Part, SetAside, part_of
-from pytest_msdump.capabilities.generation.ties import KEY, ROUTES, near_rows, table_of
+from pytest_msdump.capabilities.generation.ties import KEY, ROUTES, are_many, near_rows, table_of
 from pytest_msdump.core.compare.align import OpenedPair, align
 from pytest_msdump.core.compare.comparing import compare_pair
 from pytest_msdump.core.compare.opening import open_view
@@ -39,22 +39,30 @@ def with_chosen_from(pairing: Pairing, policy: Policy) -> Pairing:
     behind these may be set aside.
     """
     pairs = list(pairing.pairs)
-    aside: dict[Coordinates, SetAside] = {}
+    # By coordinates, and how the names of what comes behind a router begin.
+    aside: dict[tuple[Coordinates, str], SetAside] = {}
     chosen: list[tuple[Pair, TensorRef]] = []
+    routes = changed = 0
     for number, pair in enumerate(pairs):
         at = pair.left.key.op.at
         values = next((_values_of(pair, rule, text, pairs) for rule, text in marks_of(policy, pair, KEY)), None)
-        part = Part(values, aside.get(at))
+        behind = (one for (where, start), one in aside.items() if where == at and _begins(pair, start))
+        part = Part(values, next(behind, None))
         if part != Part():
             pairs[number] = replace(pair, parts={**pair.parts, NAME: part})
         if isinstance(values, Pair):
             chosen.append((values, pair.right))
         # What routes no tokens, such as the ids of the next ones, has nothing behind it.
-        if isinstance(values, Pair) and marks_of(policy, pair, ROUTES):
+        start = next((_start_of(pair, rule, value) for rule, value in marks_of(policy, pair, ROUTES)), None)
+        if isinstance(values, Pair) and start is not None:
             found = _near_rows(pairs[number], part, policy)
-            known = aside.get(at)
-            if found is not None and (known is None or known.count == found.count):
-                aside[at] = found if known is None else known.with_more(found)
+            known = aside.get((at, start))
+            routes += found.count if found else 0
+            changed += len(found.rows) if found else 0
+            if found and found.rows and (known is None or known.count == found.count):
+                aside[at, start] = found if known is None else known.with_more(found)
+    if are_many(changed, routes):
+        pairs = [_with_many(pair) for pair in pairs]
     for values, ref in chosen:
         number = next(
             number for number, one in enumerate(pairs) if one.left is values.left and one.right is values.right
@@ -62,6 +70,23 @@ def with_chosen_from(pairing: Pairing, policy: Policy) -> Pairing:
         part = part_of(pairs[number])._replace(chosen=ref)
         pairs[number] = replace(pairs[number], parts={**pairs[number].parts, NAME: part})
     return replace(pairing, pairs=tuple(pairs))
+
+
+def _with_many(pair: Pair) -> Pair:
+    """Return a pair of which nothing is set aside, since that would be too much."""
+    part = part_of(pair)
+    values = _with_many(part.values) if isinstance(part.values, Pair) else part.values
+    aside = part.aside and part.aside._replace(is_many=True)
+    return replace(pair, parts={**pair.parts, NAME: part._replace(values=values, aside=aside)})
+
+
+def _begins(pair: Pair, start: str) -> bool:
+    return any(name.startswith(start) for name in _names(pair))
+
+
+def _start_of(pair: Pair, rule: Rule, value: str | bool) -> str | None:
+    """Return how the names of what comes behind a router begin; ``None`` where that cannot be filled in."""
+    return next(_filled(value, rule.match, pair), None) if isinstance(value, str) else ""
 
 
 def _near_rows(pair: Pair, part: Part, policy: Policy) -> SetAside | None:
@@ -96,7 +121,7 @@ def _filled(text: str, match: str, pair: Pair) -> Iterator[str]:
         yield text
         return
     # Of `layers.*.gate` in `layers.3.gate`, 3.
-    pattern = re.compile("(.*)".join(re.escape(piece) for piece in match.split("*")))
+    pattern = re.compile("(.*?)".join(re.escape(piece) for piece in match.split("*")))
     for name in _names(pair):
         if fitting := pattern.fullmatch(name):
             stars = iter(fitting.groups())

@@ -10,7 +10,7 @@ COMMANDS = {
     ),
 }
 
-RULE_KEYS = {"logits": "flag", "ties": "text", "routes": "flag"}
+RULE_KEYS = {"logits": "flag", "ties": "text", "routes": "flag or text"}
 
 OFFERS = {
     "generation": "pytest_msdump.capabilities.generation.prompts",

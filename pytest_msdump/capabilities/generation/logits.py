@@ -35,7 +35,8 @@ Doubles = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 KEY = "logits"
-_OF_SOFTMAX = ("softmax_kl", "p99_softmax_kl", "max_softmax_kl", "log_probability_error")
+MEAN = "softmax_kl"
+_OF_SOFTMAX = (MEAN, "p99_softmax_kl", "max_softmax_kl", "log_probability_error")
 _LARGEST_SHARE = 5
 _QUANTILE = 0.99
 # Rows are read in blocks of so many elements: 1 MiB of float64, or one row.
@@ -126,7 +127,7 @@ def _measurements(found: TokenDistances, rows: tuple[int, ...]) -> dict[str, Mea
     # Neither side can say a token that both have masked.
     apart[np.isneginf(found.left_log) & np.isneginf(found.right_log)] = 0.0
     return {
-        "softmax_kl": OfTokens("softmax_kl", float(found.kl.mean()), tokens=found, shape=rows),
+        MEAN: OfTokens(MEAN, float(found.kl.mean()), tokens=found, shape=rows),
         # Between two infinite ones numpy finds none.
         "p99_softmax_kl": Measurement("p99_softmax_kl", inf if np.isnan(quantile) else quantile),
         "max_softmax_kl": Measurement("max_softmax_kl", float(found.kl.max()), where=place),

@@ -14,11 +14,15 @@ NAME = "generation"
 
 
 class SetAside(NamedTuple):
-    """Tokens behind near ties in `routers`, each named by its values: their numbers among all of this shape."""
+    """Tokens behind near ties in `routers`, each named by its values: their numbers among all of this shape.
+
+    Of all tokens and routers there may be too many.
+    """
 
     shape: tuple[int, ...]
     rows: tuple[int, ...]
     routers: tuple[str, ...]
+    is_many: bool = False
 
     # Hides the method of tuples.
     @property
@@ -32,6 +36,11 @@ class SetAside(NamedTuple):
         first, *_, last = (*self.routers, self.routers[-1])
         between = ", …, " if len(self.routers) > 2 else ", "
         return first if len(self.routers) == 1 else f"{first}{between}{last}"
+
+    @property
+    def said(self) -> dict[str, Parameter]:
+        """What is said of them."""
+        return {"n": len(self.rows), "elements": self.count, "values": self.values}
 
     def with_more(self, other: SetAside) -> SetAside:
         """Return these tokens, and those behind a later router, of the same shape."""

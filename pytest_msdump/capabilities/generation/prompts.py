@@ -16,6 +16,7 @@ from pytest_msdump.capabilities.generation.decoding import (
     write_side,
 )
 from pytest_msdump.capabilities.generation.sides import Question, Side, side_of
+from pytest_msdump.capabilities.generation.ties import with_rest_alone
 from pytest_msdump.core.model.comparison import OUTCOMES
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.ports import offered
@@ -29,6 +30,7 @@ _LEAST_KL = 1e-12
 _SEVERITY = ("not_run", *OUTCOMES)
 LIMITS = "generation.limits.json"
 RULES: list[dict[str, Any]] = [
+    {"match": "*prompt_*.*.experts", "ties": "*prompt_*.*.router", "routes": "*prompt_*."},
     {"match": "*prompt_*.logits", "logits": True},
     {"match": "*prompt_*.ids", "ties": "*prompt_*.logits"},
 ]
@@ -78,11 +80,15 @@ def write_both(directory: Path, sides: tuple[Side, Side], prompts: list[list[int
             both = [common_part(*pair) for pair in zip(said, reference, strict=True)]
             ours[kind], theirs[kind] = ([one[side] for one in both] for side in (0, 1))
             notes += _cut(kind, [len(one[0].ids) for one in both], how.steps)
-    write_side(directory / "left", ours)
-    write_side(directory / "right", theirs)
+    every = [{*one.routers} for said in (*ours.values(), reference) for one in said]
+    routers = [name for name in reference[0].routers if all(name in names for names in every)]
+    if any(names.difference(routers) for names in every):
+        notes.append(f"routers: {len(routers)} of {len(set().union(*every))} are compared, those that both sides yield")
+    write_side(directory / "left", ours, routers)
+    write_side(directory / "right", theirs, routers)
     for what, found in (("perturbed", how.perturbed), ("control", how.controls)):
         for number, side in enumerate(found):
-            write_side(directory / f"{what}_{number}", _said(side, prompts, forced, how))
+            write_side(directory / f"{what}_{number}", _said(side, prompts, forced, how), routers)
     tokens = {
         f"{kind}prompt_{number}": Tokens(int((one.ids == other.ids).sum()), len(one.ids), other_token(one, other))
         for kind, said in ours.items()
@@ -110,7 +116,7 @@ def derived_limits(directory: Path, how: Generations) -> Path:
     calibration = offered("calibration")
     runs = [directory / f"perturbed_{number}" for number in range(len(how.perturbed))]
     controls = [directory / f"control_{number}" for number in range(len(how.controls))]
-    limits = calibration.calibrate(directory / "right", runs, controls=controls, rules=RULES)
+    limits = calibration.calibrate(directory / "right", runs, controls=controls, rules=RULES, only=with_rest_alone)
     path = directory / LIMITS
     calibration.write_limits(path, limits)
     return path
@@ -126,10 +132,11 @@ def verdict_lines(report: Report, tokens: Mapping[str, Tokens], say: Phrases = E
     by_name = {one.left.key.op.label: one for one in report.records}
     for name, logits in by_name.items():
         prompt, _, what = name.rpartition(".")
-        ids = by_name.get(f"{prompt}.ids")
-        if what != "logits" or ids is None:
+        if what != "logits":
             continue
-        outcome = max((logits.verdict.outcome, ids.verdict.outcome), key=_SEVERITY.index)
+        # Routers, too.
+        own = [one.verdict.outcome for name, one in by_name.items() if name.startswith(f"{prompt}.")]
+        outcome = max(own, key=_SEVERITY.index)
         said: dict[str, Parameter] = {"prompt": prompt, "verdict": say(outcome.upper())}
         kl, found = logits.metrics.get("softmax_kl"), tokens[prompt]
         said["other"] = None if found.other is None else Message("other_token", found.other._asdict())

@@ -10,7 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from pytest_msdump.capabilities.generation.logits import OfTokens, TokenDistances, reference_tokens, token_distances
+from pytest_msdump.capabilities.generation.logits import (
+    MEAN,
+    OfTokens,
+    TokenDistances,
+    reference_tokens,
+    token_distances,
+)
 from pytest_msdump.capabilities.generation.part import NAME, token_at
 from pytest_msdump.capabilities.generation.ties import MOST_RMS_ERRORS, is_near_tie
 from pytest_msdump.capabilities.tokens.where import lengths_in
@@ -26,7 +32,7 @@ from pytest_msdump.core.report.base import Curve, Section
 from pytest_msdump.core.text import Message, encode, in_clauses, number
 from pytest_msdump.core.text.message import NONFINITE
 
-_MEAN, _LARGEST = "softmax_kl", "max_softmax_kl"
+_LARGEST = "max_softmax_kl"
 # So many places a chart has, so many rows a table, and so many tensors the page.
 _MOST_PLACES, _MOST_ROWS, _MOST_TENSORS = 256, 64, 24
 _MOST_NAMED = 8
@@ -109,7 +115,7 @@ def _double(value: object) -> float | None:
 
 def with_first_wrong(pair: Pair, record: Record, _again: object) -> Record:
     """Return the record of failing logits with a note that names the first wrong token."""
-    measured = None if record.comparison is None else record.comparison.measurements.get(_MEAN)
+    measured = None if record.comparison is None else record.comparison.measurements.get(MEAN)
     part = _said_by(record, pair, measured.tokens, measured.shape) if isinstance(measured, OfTokens) else None
     if part is None or part.wrong is None:
         return record
@@ -177,13 +183,13 @@ def _kept(value: float) -> Any:
 
 def with_all_said(report: Report, plan: Planned) -> Report:
     """Return the report with what is said token by token of each tensor of logits, of those that fail first."""
-    have = [one for one in report.records if one.comparison is not None and _MEAN in one.comparison.values]
+    have = [one for one in report.records if one.comparison is not None and MEAN in one.comparison.values]
     if not have:
         return report
     pairs = {(pair.left.key, pair.right.key): pair for pair in plan.pairing.pairs}
     kept: list[Said] = []
     for record in sorted(have, key=lambda one: (not one.fails, one.verdict.outcome == "pass"))[:_MOST_TENSORS]:
-        measured = record.comparison and record.comparison.measurements[_MEAN]
+        measured = record.comparison and record.comparison.measurements[MEAN]
         pair = pairs.get((record.left.key, record.right.key))
         if pair is None:
             continue

@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -118,12 +119,26 @@ def _said_by_command(side: Side, name: str, question: Question) -> list[Said]:
 
 def _answer(ran: Ran, prompt: int, steps: int) -> Said:
     want = f"write floats of shape ({steps}, vocabulary) into the folder that {_LOGITS} names"
-    found = _read(ran, f"prompt_{prompt}.logits.npy", lambda view: _logits(view, steps), want)
+    found = _read(ran, f"prompt_{prompt}.logits.npy", partial(_logits, steps=steps), want)
     if found is None:
         ran.fail(f"wrote no prompt_{prompt}.logits.npy; {want}")
     want = f"write {steps} ids of the vocabulary, of int64, or leave the file out"
-    ids = _read(ran, f"prompt_{prompt}.ids.npy", lambda view: _ids(view, found), want)
-    return found if ids is None else ids
+    found = _read(ran, f"prompt_{prompt}.ids.npy", partial(_chosen, said=found, axes=1), want) or found
+    return found._replace(routers=dict(_routers(ran, prompt, steps)))
+
+
+def _routers(ran: Ran, prompt: int, steps: int) -> Iterator[tuple[str, Said]]:
+    start, end = f"prompt_{prompt}.", ".router.npy"
+    names = [path.name.removeprefix(start).removesuffix(end) for path in ran.directory.glob(f"{start}*{end}")]
+    # layer_10 comes after layer_9.
+    for name in sorted(names, key=lambda one: (len(one), one)):
+        want = f"write floats of shape ({steps}, experts)"
+        values = _read(ran, f"{start}{name}{end}", partial(_logits, steps=steps), want)
+        want = f"write int64 of shape ({steps}, experts of a token)"
+        chosen = values and _read(ran, f"{start}{name}.experts.npy", partial(_chosen, said=values, axes=2), want)
+        if chosen is None:
+            ran.fail(f"wrote no {start}{name}.experts.npy; {want}")
+        yield name, chosen
 
 
 def _read(ran: Ran, name: str, take: Callable[[TensorView], Said | None], want: str) -> Said | None:
@@ -142,7 +157,7 @@ def _read(ran: Ran, name: str, take: Callable[[TensorView], Said | None], want: 
     return said
 
 
-def _logits(view: TensorView, steps: int) -> Said | None:
+def _logits(view: TensorView, *, steps: int) -> Said | None:
     is_bits = view.dtype == "uint16"
     if not (is_bits or view.dtype in FLOATS) or len(view.shape) != 2 or view.shape[0] != steps or not view.size:
         return None
@@ -151,8 +166,9 @@ def _logits(view: TensorView, steps: int) -> Said | None:
     return Said(data, values.argmax(-1), "bfloat16" if is_bits else view.dtype)
 
 
-def _ids(view: TensorView, said: Said) -> Said | None:
-    if view.dtype not in ("int64", "int32") or tuple(view.shape) != said.ids.shape:
+def _chosen(view: TensorView, *, said: Said, axes: int) -> Said | None:
+    """Return values with the ids that were chosen of them, of one or of several in each row."""
+    if view.dtype not in ("int64", "int32") or len(view.shape) != axes or view.shape[0] != len(said.ids):
         return None
-    ids = np.asarray(view.read(0, view.size)).astype(np.int64)
-    return said._replace(ids=ids) if (ids >= 0).all() and (ids < said.logits.shape[1]).all() else None
+    ids = np.asarray(view.read(0, view.size)).astype(np.int64).reshape(view.shape)
+    return said._replace(ids=ids) if ids.size and (ids >= 0).all() and (ids < said.logits.shape[1]).all() else None

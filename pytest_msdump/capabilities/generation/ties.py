@@ -11,7 +11,7 @@ INTERFACE 5, near ties. vLLM compares log-probabilities where tokens differ, for
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from math import inf, isfinite, prod
@@ -20,13 +20,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.capabilities.generation.logits import with_softmax
+from pytest_msdump.capabilities.generation.logits import KEY as LOGITS
+from pytest_msdump.capabilities.generation.logits import MEAN, with_softmax
 from pytest_msdump.capabilities.generation.part import Part, SetAside, part_of, runs_without, token_at
 from pytest_msdump.capabilities.shards.model import TokenRuns
 from pytest_msdump.capabilities.shards.views import TokenView
 from pytest_msdump.capabilities.tokens.where import lengths_in
 from pytest_msdump.core.compare.align import OpenedPair, align
 from pytest_msdump.core.compare.opening import open_view
+from pytest_msdump.core.compare.user_code import NO_EXTRAS
 from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.dtypes.decode import to_double
 from pytest_msdump.core.facts.dtypes import DTYPES
@@ -42,7 +44,8 @@ KEY, ROUTES, ROUTES_METRIC = "ties", "routes", "changed_routes"
 # How many times the error of the values a margin may be, and how many times their RMS error counts.
 _MARGINS, MOST_RMS_ERRORS = 2.0, 4.0
 # More near ties than this share of all choices, and than so many, are no ties; nor are so many, most of them to one id.
-_MOST_SHARE, _MOST, _TO_ONE_FROM = 0.05, 4, 5
+_MOST_SHARE, MOST, _TO_ONE_FROM = 0.05, 4, 5
+_BEHIND = "behind_ties"
 
 Indices = npt.NDArray[np.int64]
 
@@ -50,6 +53,11 @@ Indices = npt.NDArray[np.int64]
 def is_near_tie(margin: float, error: float) -> bool:
     """Whether the error of two values explains their margin."""
     return isfinite(margin) and margin <= _MARGINS * error
+
+
+def are_many(differing: int, choices: int) -> bool:
+    """Whether so many near ties of all choices are too many for ties."""
+    return differing > MOST and differing > _MOST_SHARE * choices
 
 
 class Choice(NamedTuple):
@@ -119,17 +127,13 @@ def ties_message(opened: OpenedPair, limits: Limits, again: Callable[[Pair], Rec
     part = part_of(opened.pair)
     if KEY not in limits.marks or part.values is None:
         return None
-    found = examined(opened, part, again)
-    return found if found.code in CHOICES else Message("ties_not_judged", {"why": found, "rule": limits.marks[KEY][1]})
-
-
-def examined(opened: OpenedPair, part: Part, again: Callable[[Pair], Record]) -> Message:
-    """Return what differs of indices and their values; why that cannot be judged as another message."""
-    return near_rows(opened, part, again)[0]
+    found, _ = near_rows(opened, part, again)
+    is_judged = found.code in CHOICES or found.code == _BEHIND
+    return found if is_judged else Message("ties_not_judged", {"why": found, "rule": limits.marks[KEY][1]})
 
 
 def near_rows(opened: OpenedPair, part: Part, again: Callable[[Pair], Record]) -> tuple[Message, SetAside | None]:
-    """Return what differs of indices, and, where these are near ties, the tokens whose choice is another one."""
+    """Return what differs of indices, and, where no more than near ties do, the tokens whose choice is another one."""
     chosen = part.values
     if not isinstance(chosen, Pair):
         return chosen or Message("ties_nothing", {"values": ""}), None
@@ -147,16 +151,23 @@ def near_rows(opened: OpenedPair, part: Part, again: Callable[[Pair], Record]) -
         ours, theirs = (np.asarray(view.read(0, view.size)).astype(np.int64) for view in (left, right))
         if min(ours.min(), theirs.min()) < 0 or max(ours.max(), theirs.max()) >= table.width:
             return Message("ties_out_of_range", {"values": name, "n": table.width}), None
-        aside = part.aside.rows if part.aside and part.aside.count == table.rows else ()
-        found = list(differing(ours, theirs, table, aligned.left, aligned.right, aside=frozenset(aside)))
+        aside = part.aside if part.aside and part.aside.count == table.rows and not part.aside.is_many else None
+        rows = frozenset(aside.rows if aside else ())
+        found = list(differing(ours, theirs, table, aligned.left, aligned.right, aside=rows))
     if fails and not found:
         return Message("ties_values_fail", {"values": name}), None
+    if aside and not found and _differ_in(rows, ours, theirs, table):
+        return Message(_BEHIND, aside.said), None
     lengths = lengths_in(opened.pair)
     message = _message(found, table, left.shape, name, fails=fails, lengths=lengths)
-    if message.code != "near_ties" or table.skipped > 1:
+    if message.code not in ("near_ties", "same_choices") or table.skipped > 1:
         return message, None
     shape = left.shape[:-1] if table.k > 1 or (len(left.shape) > 1 and left.shape[-1] == 1) else left.shape
     return message, SetAside(shape, tuple(sorted({one.place // table.k for one in found})), (name,))
+
+
+def _differ_in(rows: Iterable[int], ours: Indices, theirs: Indices, table: Table) -> bool:
+    return any(set(ours[row * table.k :][: table.k]) != set(theirs[row * table.k :][: table.k]) for row in rows)
 
 
 def _message(
@@ -178,8 +189,7 @@ def _message(
     one, times = Counter(one.left for one in found).most_common(1)[0]
     if len(found) >= _TO_ONE_FROM and times > len(found) / 2:
         return Message("ties_to_one", {**parameters, "times": times, "left": one})
-    is_many = len(found) > _MOST and len(found) > _MOST_SHARE * total
-    return Message("ties_too_many" if is_many else "near_ties", parameters)
+    return Message("ties_too_many" if are_many(len(found), total) else "near_ties", parameters)
 
 
 def _token(place: tuple[int, ...], table: Table, lengths: tuple[int, ...]) -> Message:
@@ -286,21 +296,39 @@ def aside_message(opened: OpenedPair, limits: Limits, _again: object) -> Message
     shape = _tokens_of(left.shape, aside)
     if shape is None:
         return None
-    said: dict[str, Parameter] = {"n": len(aside.rows), "elements": aside.count, "values": aside.values}
-    # Each router may send so many elsewhere; but of no tensor less than half is judged.
-    times = len(aside.routers)
-    is_many = len(aside.rows) > times * _MOST and len(aside.rows) > times * _MOST_SHARE * aside.count
-    if is_many or (len(aside.rows) > _MOST and len(aside.rows) > aside.count / 2):
-        return Message("behind_too_many_ties", said)
+    # Of no tensor less than half is judged.
+    if aside.is_many or (len(aside.rows) > MOST and len(aside.rows) > aside.count / 2):
+        return Message("behind_too_many_ties", aside.said)
+    rest = _without(aside, shape, opened, limits)
+    if rest is None:
+        return None
+    verdict, _ = judge(rest, limits, left_dtype=left.dtype, right_dtype=right.dtype)
+    return None if verdict.outcome in FAILING else Message(_BEHIND, aside.said)
+
+
+def _without(aside: SetAside, shape: tuple[int, ...], opened: OpenedPair, limits: Limits) -> Comparison | None:
+    """Measure the tokens that are left; ``None`` where none are."""
     runs = TokenRuns((shape,), runs_without(aside.rows, aside.count))
     if not runs.runs:
         return None
-    rest = tuple(TokenView([view], runs) for view in (left, right))
-    measured = measure(*rest, rtol=limits.rtol, atol=limits.atol, without=dict(limits.without))
-    aligned = opened.aligned._replace(left=rest[0], right=rest[1])
-    measured = with_softmax(opened._replace(aligned=aligned), measured, limits, lambda *_: None)
-    verdict, _ = judge(measured, limits, left_dtype=left.dtype, right_dtype=right.dtype)
-    return None if verdict.outcome in FAILING else Message("behind_ties", said)
+    left, right = (TokenView([view], runs) for view in opened.seen)
+    measured = measure(left, right, rtol=limits.rtol, atol=limits.atol, without=dict(limits.without))
+    aligned = opened.aligned._replace(left=left, right=right)
+    return with_softmax(opened._replace(aligned=aligned), measured, limits, lambda *_: None)
+
+
+def with_rest_alone(pair: Pair, record: Record) -> Record:
+    """Return a record that has what is measured of the tokens that are not set aside."""
+    aside, whole = part_of(pair).aside, record.comparison
+    if aside is None or aside.is_many or whole is None:
+        return record
+    marks = {LOGITS: (True, "")} if MEAN in whole.measurements else {}
+    with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
+        opened = OpenedPair(pair, left, right, align(pair, left, right), NO_EXTRAS)
+        shape = _tokens_of(opened.seen[0].shape, aside)
+        rest = None if shape is None else _without(aside, shape, opened, Limits(marks=marks))
+    # It stands for the whole tensor.
+    return record if rest is None else replace(record, comparison=replace(rest, elements=whole.elements))
 
 
 def _tokens_of(shape: tuple[int, ...], aside: SetAside) -> tuple[int, ...] | None:

@@ -496,7 +496,11 @@ def _limit_keys(limit: Form) -> dict[str, Form]:
 
 
 # What a key that a capability adds to a rule may be.
-_MARKS = {"flag": FLAG, "text": filled_text}
+_MARKS = {
+    "flag": FLAG,
+    "text": filled_text,
+    "flag or text": Form(lambda value, where: (FLAG if isinstance(value, bool) else filled_text).read(value, where)),
+}
 _RULE = table_of(
     {
         **{name: _MARKS[kind] for name, kind in rows("RULE_KEYS").items()},

@@ -48,6 +48,21 @@ def test_a_command_says_what_the_function_says(
     assert "prompt_0: 4 of 12 tokens are compared" in capsys.readouterr().out
 
 
+def test_a_command_writes_routers_beside_the_logits(
+    generation: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert generation("net.py:routed_port", "net.py:routed_reference") == 0
+    by_function = _written()
+    assert generation(_command("routed_port"), _command("routed_reference")) == 0
+    assert _written() == by_function
+    capsys.readouterr()
+    assert generation(_command("routed_port", "no experts")) == 4
+    assert (
+        "wrote no prompt_0.layer_0.experts.npy; write int64 of shape (12, experts of a token)"
+        in capsys.readouterr().err
+    )
+
+
 def _written() -> dict[str, bytes]:
     folder = Path("msdump-report/generation")
     # Of prompt_0_logits.0.1700000000000000.npy without the time.

@@ -107,6 +107,16 @@ def test_ids_have_no_limits_of_their_own(generation: Callable[..., int]) -> None
     assert not [one for name, one in _file()["tensors"].items() if ".ids" in name and "unstable" in one]
 
 
+def test_what_a_near_tie_of_a_router_changes_raises_no_limit(generation: Callable[..., int]) -> None:
+    assert generation("routed_port", "--perturbed", "net.py:routed_port", right="routed_reference") == 0
+    limits = _file()["tensors"]
+    flipped, same = (limits[f"prompt_{number}.logits:output:0"] for number in (0, 1))
+    for metric in ("rel_euclid", "softmax_kl", "max_softmax_kl"):
+        assert flipped[metric]["base"] < 3 * same[metric]["base"], metric
+    assert flipped["elements"] == same["elements"]
+    assert generation("off_elsewhere", "--perturbed", "net.py:routed_port", right="routed_reference") == 1
+
+
 def test_calibrate_makes_the_same_limits_of_the_dumps(generation: Callable[..., int]) -> None:
     assert generation("port", "--perturbed", "net.py:rounded") == 0
     right, perturbed = (f"msdump-report/generation/{name}" for name in ("right", "perturbed_0"))

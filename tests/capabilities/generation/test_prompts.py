@@ -13,6 +13,7 @@ from numpy_decoders import NET, PROMPTS
 
 from pytest_msdump.cli import main
 from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.report.json_report import read_json, report_from
 
 SIDES = ("left", "right")
 
@@ -99,9 +100,44 @@ def test_a_near_tie_warns_and_free_runs_are_compared_up_to_it(
     assert "prompt_0: 4 of 12 tokens are compared, up to the first that differs" in capsys.readouterr().out
 
 
+def test_behind_another_expert_by_a_near_tie_the_token_of_that_prompt_is_set_aside(
+    generation: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert generation("routed_port", "routed_reference", "--batched") == 0
+    out = capsys.readouterr().out
+    verdicts = [line.split()[:2] for line in out.splitlines() if "tokens agree" in line]
+    flipped, same = ["prompt_0:", "WARN,"], ["prompt_1:", "PASS,"]
+    assert verdicts == [flipped, same, *([f"batched.{name}", verdict] for name, verdict in (flipped, same))]
+    said = " ".join(out.split())
+    assert "near tie: 1 of 24 choices differs, at token 3, choice 1" in said
+    assert (
+        "within its limits but for 1 of 12 token, which a near tie in prompt_0.layer_1.router sends elsewhere" in said
+    )
+    found = report_from(read_json(Path("msdump-report/results.json"))).records
+    records = {one.left.address.removesuffix(":output:0"): one for one in found}
+    assert records["prompt_0.layer_1.experts"].metrics["changed_routes"] == pytest.approx(1 / 12)
+    # What the token itself says was not judged, and did not pass.
+    assert [records[f"prompt_0.{what}"].verdict.outcome for what in ("logits", "ids")] == ["warn", "warn"]
+
+
+@pytest.mark.parametrize("left", ["off_elsewhere", "off_in_another_prompt", "far_router", "unrouted_port"])
+def test_what_no_near_tie_of_this_prompt_explains_fails(left: str, generation: Callable[..., int]) -> None:
+    assert generation(left, "routed_reference") == 1
+
+
+def test_routers_of_one_side_alone_are_not_compared_and_that_is_said(
+    generation: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert generation("half_routed_port", "routed_reference") == 0
+    assert "routers: 1 of 2 are compared, those that both sides yield" in " ".join(capsys.readouterr().out.split())
+    assert generation("reference", "routed_reference") == 0
+
+
 @pytest.mark.parametrize(
     ("left", "why"),
     [
+        ("no_router", "yielded no router layer_0 at step 0; yield as routers floats whose last axis is the experts"),
+        ("other_routers", "yielded layer_1 of nothing at step 0, of float64 (1, 4) at step 2"),
         ("no_generator", "returned ndarray; write a generator that yields logits"),
         ("short", "ended after 1 of 12 steps"),
         ("of_integers", "yielded int64 (1, 97) at step 0"),

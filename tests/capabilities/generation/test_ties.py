@@ -325,6 +325,27 @@ def test_each_router_may_send_four_or_a_twentieth_elsewhere_and_half_of_all_is_j
     assert found[last].verdict.outcome == outcome
 
 
+@pytest.mark.parametrize(("flips", "outcome"), [(1, "warn"), (3, "fail")])
+def test_what_comes_behind_a_router_may_be_named_and_near_ties_of_all_are_counted(
+    flips: int, outcome: str, tmp_path: Path
+) -> None:
+    """Of eight prompts of 20 tokens: each alone may have four near ties, all together a twentieth."""
+    rng = np.random.default_rng(14)
+    left: dict[str, Any] = {}
+    right: dict[str, Any] = {}
+    for prompt in range(8):
+        both = routed(rng, tokens=20, flips=flips)
+        for side, tensors in zip((left, right), both, strict=True):
+            side |= {f"p{prompt}.{name}": one for name, one in tensors.items()}
+    rule = OF_GATES.replace("*.", "p*.").replace("true", '"p*."')
+    found = records(tmp_path / "named", left, right, rule)
+    assert {one.verdict.outcome for name, one in found.items() if name.endswith("out")} == {outcome}
+    # Of another prompt nothing is set aside.
+    left["p5.gate:1"] = right["p5.gate:1"]
+    found = records(tmp_path / "others", left, right, rule)
+    assert found["p5.out"].fails
+
+
 def test_the_share_of_changed_routes_is_limited_also_where_all_are_near_ties(tmp_path: Path) -> None:
     rng = np.random.default_rng(12)
     both = [{f"a.{name}": one for name, one in side.items()} for side in routed(rng, tokens=100, flips=3)]
