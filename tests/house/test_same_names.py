@@ -27,7 +27,6 @@ OF_OTHERS = {"--collect-only", "--junitxml", "--lf", "--save-inputs"}
 FILES = {"csv", "html", "json", "jsonl", "npy", "npz", "onnx", "pt", "py", "toml"}
 
 tables = docs_module("tables")
-Form = tables.Form
 
 
 def _parsers(parser: argparse.ArgumentParser, name: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -156,7 +155,6 @@ def test_the_skill_names_keys_of_the_verdict_alone() -> None:
     assert [name for name in named if name not in known] == []
 
 
-def test_every_schema_and_every_meaning_of_a_key_is_used() -> None:
+def test_every_schema_is_listed() -> None:
     page = tables.expand((DOCS / "reference" / "commands.md").read_text("utf-8"))
     assert [file.name for file in SCHEMAS.glob("*.json") if file.name not in page] == []
-    assert {tables.meaning_of(path) for path in RESULT_PATHS} == tables.meanings().keys()
