@@ -12,9 +12,8 @@ from docs_pages import ROOT, docs_module
 from pytest_msdump import cli
 
 PAGE = ROOT / "docs" / "reference" / "commands.md"
-TEXT = PAGE.read_text(encoding="utf-8")
-
 tables = docs_module("tables")
+TEXT = str(tables.expand(PAGE.read_text(encoding="utf-8")))
 # A bar within a cell of a table.
 BAR = r"\|"
 

@@ -11,8 +11,11 @@ from docs_pages import DOCS, PAGES, ROOT, blocks, copy_project, docs_module, eng
 import pytest_msdump
 import pytest_msdump.record
 from pytest_msdump import cli
+from pytest_msdump.capabilities.config.keys import ACL_KEYS, ACL_MODEL_KEYS, DUMP_KEYS
 from pytest_msdump.capabilities.diagnosis.text import DIAGNOSES
+from pytest_msdump.capabilities.inspect.check_facts import CHECKS
 from pytest_msdump.core import errors
+from pytest_msdump.core.facts.dtypes import ALIASES, DTYPES
 from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.core.facts.profiles import PROFILES
 from pytest_msdump.core.report.json_report import read_json
@@ -61,6 +64,9 @@ HELD = {
     "reasons.md": list(UNMATCHED[0]),
     "diagnoses.md": list(DIAGNOSES),
     "exit_codes.md": list(map(str, cli.EXIT_CODES)),
+    "data_types.md": [*DTYPES, *ALIASES],
+    "dump_configurations.md": [key.name for key in (*DUMP_KEYS, *ACL_KEYS, *ACL_MODEL_KEYS)],
+    "../howto/check_one_dump.md": list(CHECKS),
     "python.md": [*pytest_msdump.__all__, *pytest_msdump.record.__all__, *fixtures.__all__, "msdump_pairs(left=None"],
 }
 
