@@ -1,7 +1,7 @@
 """Check the links of the built site: ``python docs/check_site.py SITE``.
 
-Every link to a page, an anchor or a file of the repository must lead to one, and a picture lies on the site. Of links to other sites only the form is
-checked: nothing is fetched.
+Every link to a page, an anchor or a file of the repository must lead to one, and a picture lies on the site. Of links
+to other sites only the form is checked: nothing is fetched.
 """
 
 from __future__ import annotations

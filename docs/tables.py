@@ -141,6 +141,15 @@ def _command_flags(name: str) -> str:
     return _table(("argument", "meaning"), rows)
 
 
+def _vendor_flags(tool: str) -> str:
+    """The flags of a vendor's command line."""
+    flags = import_module(f"pytest_msdump.capabilities.compat.{tool}").GRAMMAR.flags
+    rows = (
+        (", ".join(_code(f"{name} {flag.metavar}".strip()) for name in flag.names), _plain(flag.help)) for flag in flags
+    )
+    return _table(("flag", "meaning"), rows)
+
+
 # -- dump configurations, data types, checks ---------------------------------------------------------------------------
 
 _CONFIGURED = {
@@ -383,6 +392,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
         f"configuration {section}": partial(_configuration, [key for key in DUMP_KEYS if key.section == section])
         for section in dict.fromkeys(key.section for key in DUMP_KEYS)
     },
+    **{f"vendor {tool}": partial(_vendor_flags, tool) for tool in ("compare_vector", "msaccucmp")},
     "configuration acl": partial(_configuration, ACL_KEYS),
     "configuration acl model": partial(_configuration, ACL_MODEL_KEYS),
     "data types": _dtypes,

@@ -19,6 +19,7 @@ from docs_pages import (
     blocks,
     columns,
     copy_project,
+    docs_module,
     english,
     excerpt,
     links,
@@ -173,7 +174,7 @@ def test_options_of_pytest_are_written_with_an_equals_sign(page: Path) -> None:
 )
 def test_every_flag_of_the_vendors_commands_is_documented(tool: str, name: str, title: str) -> None:
     grammar = getattr(importlib.import_module(f"pytest_msdump.compat.{tool}"), name)
-    page = (REFERENCE / "compat.md").read_text(encoding="utf-8")
+    page = docs_module("tables").expand((REFERENCE / "compat.md").read_text(encoding="utf-8"))
     told = page.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
     assert [flag.names[0] for flag in grammar.flags if not re.search(rf"`{flag.names[0]}[` ]", told)] == []
 
