@@ -181,3 +181,12 @@ def test_a_link_of_the_site_that_leads_nowhere_is_found(tmp_path: Path, link: st
     (tmp_path / "other.html").write_text('<p id="there">y</p>', encoding="utf-8")
     found = check_site.problems(tmp_path, "https://repository.test/r")
     assert [problem in one for one in found] == ([True] if problem else [])
+
+
+def test_a_picture_that_is_a_page_of_the_repository_is_found(tmp_path: Path) -> None:
+    address = "https://repository.test/r/blob/main/docs/_static/page.png"
+    (tmp_path / "shown.html").write_text(f'<img src="{address}">', encoding="utf-8")
+    (tmp_path / "linked.html").write_text(f'<a href="{address}"><img src="shown.html"></a>', encoding="utf-8")
+    (problem,) = check_site.problems(tmp_path, "https://repository.test/r")
+    assert problem.startswith("shown.html")
+    assert "no picture" in problem
