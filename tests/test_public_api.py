@@ -98,7 +98,7 @@ def test_arrays_in_hand_are_recorded(tmp_path: Path) -> None:
     assert file.exists()
     assert this_rank() is None
     seeds: list[int] = [Perturbation(seed).seed for seed in (1, 2)]
-    threads: int | None = Control("one_thread").threads
+    threads: int | None = Control("threads=1").threads
     assert (seeds, threads) == ([1, 2], 1)
 
 
