@@ -1,7 +1,7 @@
 """Check the links of the built site: ``python docs/check_site.py SITE``.
 
-Every link to a page, an anchor or a file of the repository must lead to one. Of links to other sites only the form is
-checked: nothing is fetched.
+Every link to a page, an anchor or a file of the repository must lead to one, and a picture lies on the site. Of links
+to other sites only the form is checked: nothing is fetched.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ class _Page(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.links: list[str] = []
+        self.pictures: set[str] = set()
         self.anchors: set[str] = set()
         self.feed(text)
 
-    def handle_starttag(self, _tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         named = dict(attrs)
+        self.pictures |= {named.get("src") or ""} if tag == "img" else set()
         self.anchors.update(value for name in ("id", "name") if (value := named.get(name)))
         self.links += [value for name in ("href", "src") if (value := named.get(name))]
 
@@ -51,7 +53,9 @@ def problems(site: Path, repository: str) -> list[str]:
 def _problems(page: Path, link: str, repository: str) -> Iterator[str]:
     address = urlsplit(link)
     files = f"{repository}/"
-    if link.startswith(files):
+    if link.startswith(files) and link in _read(page).pictures:
+        yield "shows a page of the repository, which is no picture"
+    elif link.startswith(files):
         kind, _, path = link.removeprefix(files).partition("/main/")
         path = unquote(urlsplit(path).path)
         if kind not in ("blob", "tree", "edit") or not (ROOT / path).exists():

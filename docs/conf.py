@@ -7,7 +7,8 @@ those that they translate, and the English ones where there is no translation.
     sphinx-build -W --keep-going -D language=zh_CN docs site/zh
 
 What this file adds to MyST: tables of the program (`tables`), links to files outside of the pages, which become links
-to the repository, the contents as the navigation, and the switch between the languages.
+to the repository, names above files that a page shows, the contents as the navigation, whose sections fold, and the
+switch between the languages.
 """
 
 from __future__ import annotations
@@ -81,12 +82,16 @@ def setup(app: Sphinx) -> None:
     """Register what this file adds."""
     app.connect("source-read", _prepare)
     app.connect("html-page-context", _offer_other_language)
+    # Behind the theme, which makes the navigation of a page at this event.
+    app.connect("html-page-context", _fold_navigation, priority=900)
 
 
 # -- pages as they are read --------------------------------------------------------------------------------------------
 
 _FENCE = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+# A fence that a comment names as a file, see tests/docs_pages.py.
+_NAMED_FENCE = re.compile(r"^<!-- (?:file|project): (\S+) -->\n(`{3,})(\w+)$", re.MULTILINE)
 
 
 def _prepare(app: Sphinx, docname: str, content: list[str]) -> None:
@@ -96,7 +101,7 @@ def _prepare(app: Sphinx, docname: str, content: list[str]) -> None:
         page = CHINESE / f"{docname}.md"
         app.env.note_dependency(page)
         content[0] = page.read_text(encoding="utf-8")
-    text = expand(content[0], app.config.language)
+    text = _NAMED_FENCE.sub(r"\2{code-block} \3\n:caption: \1\n", expand(content[0], app.config.language))
     text = outside_fences(
         text, lambda part: _LINK.sub(lambda link: f"]({_target(link[1], page, app.config.language)})", part)
     )
@@ -126,6 +131,8 @@ def _target(link: str, page: Path, language: str) -> str:
             # The headings of a translation are those of the original, in other words.
             anchor = dict(zip(_anchors(DOCS / name), _anchors(CHINESE / name), strict=True)).get(anchor, anchor)
         return f"/{name.as_posix()}{hash_sign}{anchor}"
+    if file.is_relative_to(DOCS / "_static"):
+        return f"/{file.relative_to(DOCS).as_posix()}"
     kind = "tree" if file.is_dir() else "blob"
     return f"{REPOSITORY}/{kind}/main/{file.relative_to(ROOT).as_posix()}{hash_sign}{anchor}"
 
@@ -149,6 +156,20 @@ def navigation(contents: str) -> str:
         entries = [f"{titles[page]} <{page}>" if page in titles else page for page in pages]
         trees += ["", "```{toctree}", ":hidden:", f":caption: {caption}", "", *entries, "```"]
     return "\n".join([*trees, ""])
+
+
+_SECTION = re.compile(r'<p class="caption"[^>]*><span class="caption-text">(.*?)</span></p>\s*(<ul.*?>)')
+
+
+def _fold_navigation(app: Sphinx, name: str, _template: str, context: dict[str, Any], _tree: object) -> None:
+    """Make each section of the navigation one that folds; that of the page is open, on the landing page the first."""
+    before, *sections = re.split(r'(?=<p class="caption")', context.get("furo_navigation_tree", ""))
+    is_landing = name == app.config.root_doc
+    for number, section in enumerate(sections):
+        is_open = number == 0 if is_landing else "current-page" in section
+        opening = f"<details{' open' if is_open else ''}><summary class='caption'>"
+        before += _SECTION.sub(rf"{opening}\1</summary>\2", section) + "</details>"
+    context["furo_navigation_tree"] = before
 
 
 # -- the switch --------------------------------------------------------------------------------------------------------

@@ -18,19 +18,23 @@ from typing import Any
 
 from pytest_msdump import cli
 from pytest_msdump.capabilities.causes.text import SENTENCES as OF_CAUSES
+from pytest_msdump.capabilities.config.keys import ACL_KEYS, ACL_MODEL_KEYS, DUMP_KEYS, MODES, ConfigKey
 from pytest_msdump.capabilities.diagnosis.text import DIAGNOSES
+from pytest_msdump.capabilities.inspect.check_facts import CHECKS
 from pytest_msdump.capabilities.shards.text import SENTENCES as OF_SHARDS
 from pytest_msdump.capabilities.statistics.text import SENTENCES as OF_STATISTICS
 from pytest_msdump.capabilities.training.text import SENTENCES as OF_TRAINING
 from pytest_msdump.cli import compare
 from pytest_msdump.cli.output import add_common
 from pytest_msdump.core import errors
+from pytest_msdump.core.facts.dtypes import ALIASES, DTYPES
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.facts.profiles import PROFILES
 from pytest_msdump.core.forms import Form
 from pytest_msdump.core.report.json_report import FORM
 from pytest_msdump.core.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, Option
 from pytest_msdump.core.suite import read_toml
+from pytest_msdump.core.text import ENGLISH
 from pytest_msdump.core.text.findings import FINDINGS
 from pytest_msdump.core.text.phrases import catalogue
 from pytest_msdump.core.text.unmatched import UNMATCHED
@@ -120,6 +124,91 @@ def _compare_flags() -> str:
         if action.option_strings and declared.isdisjoint(action.option_strings)
     ]
     return _table(("flag", "meaning"), rows)
+
+
+def _command_flags(name: str) -> str:
+    """What `--help` of a command prints of its arguments, but for those that every command has."""
+    common = argparse.ArgumentParser(add_help=False)
+    add_common(common)
+    left_out = {flag for action in common._actions for flag in action.option_strings} | {"--help"}
+    rows = []
+    for action in cli._parser([name])._subparsers._group_actions[0].choices[name]._actions:  # type: ignore[union-attr]
+        if left_out.isdisjoint(action.option_strings):
+            takes = f" {action.metavar}" if action.metavar and action.option_strings else ""
+            spelled = action.option_strings or [str(action.metavar)]
+            meaning = _plain((action.help or "") % vars(action))
+            rows.append((", ".join(_code(f"{flag}{takes}") for flag in spelled), meaning))
+    return _table(("argument", "meaning"), rows)
+
+
+def _vendor_flags(tool: str) -> str:
+    """The flags of a vendor's command line."""
+    flags = import_module(f"pytest_msdump.capabilities.compat.{tool}").GRAMMAR.flags
+    rows = (
+        (", ".join(_code(f"{name} {flag.metavar}".strip()) for name in flag.names), _plain(flag.help)) for flag in flags
+    )
+    return _table(("flag", "meaning"), rows)
+
+
+# -- dump configurations, data types, checks ---------------------------------------------------------------------------
+
+_CONFIGURED = {
+    "uint": "a number",
+    "bool": "`true`, `false`",
+    "text": "a text",
+    "texts": "array of texts",
+    "numbers": "array of numbers",
+    "steps": "a text such as `0|5-8`",
+    "path": "an absolute path",
+    "name": "letters, digits, `-`, `_`",
+    "models": "array of objects",
+}
+
+
+def _json(value: object) -> str:
+    return f'`"{value}"`' if isinstance(value, str) else f"`{str(value).lower()}`"
+
+
+def _configuration(keys: Iterable[ConfigKey]) -> str:
+    return "".join(map(_configuration_key, keys))
+
+
+def _configuration_key(key: ConfigKey) -> str:
+    """A line on a key: what it takes, its default, and the releases and modes in which it counts."""
+    choices = ", ".join(map(_json, key.choices))
+    takes = f"{_CONFIGURED[key.kind]} of {choices}" if choices and key.kind == "texts" else choices
+    default = ", ".join(map(_json, key.default)) if isinstance(key.default, tuple) else _json(key.default)
+    since = "" if key.since == (1, 2) else "since " + ".".join(map(str, key.since))
+    until = "" if key.until == (99,) else "before " + ".".join(map(str, key.until))
+    named, others = ([f"`{mode}`" for mode in MODES if (mode in key.modes) == counts] for counts in (True, False))
+    modes = f"only {', '.join(named)}" if len(named) <= len(others) + 1 else f"all but {', '.join(others)}"
+    parts = (
+        takes or _CONFIGURED[key.kind],
+        "**needed**" if key.required else f"default {default}" if key.default is not None else "",
+        f"{since} {until}".strip(),
+        modes if others else "",
+    )
+    return f"* `{key.name}`: {ENGLISH(key.meaning)} ({'; '.join(filter(None, parts))})\n"
+
+
+def _dtypes() -> str:
+    lines = []
+    for name, fact in DTYPES.items():
+        aliases = ", ".join(_code(alias) for alias, target in ALIASES.items() if target == name)
+        saturated = f", saturated at {fact.maximum:.6g}" if fact.maximum and fact.native else ""
+        computed = _code(fact.native) if fact.native else "not read"
+        if fact.kind != "opaque":
+            lines.append(f"* `{name}`{f' (also {aliases})' if aliases else ''}: {computed}{saturated}\n")
+    opaque = ", ".join(_code(name) for name, fact in DTYPES.items() if fact.kind == "opaque")
+    return "".join([*lines, f"\nTexts and handles cannot be compared: {opaque}.\n"])
+
+
+def _checks() -> str:
+    rows = []
+    for name, fact in CHECKS.items():
+        limits = (f"`{key}` {_NONE if value is None else f'{value:g}'}" for key, value in fact.parameters.items())
+        rows.append((_code(name), ENGLISH(f"check_{name}"), ", ".join(limits)))
+    return _table(("check", "hits when", "thresholds"), rows)
 
 
 # -- metrics, profiles, diagnoses --------------------------------------------------------------------------------------
@@ -298,6 +387,16 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "fixture options": partial(_options, FIXTURE_OPTIONS),
     "output options": partial(_options, OUTPUT_OPTIONS),
     "compare flags": _compare_flags,
+    **{f"command {name}": partial(_command_flags, name) for name in cli.COMMANDS},
+    **{
+        f"configuration {section}": partial(_configuration, [key for key in DUMP_KEYS if key.section == section])
+        for section in dict.fromkeys(key.section for key in DUMP_KEYS)
+    },
+    **{f"vendor {tool}": partial(_vendor_flags, tool) for tool in ("compare_vector", "msaccucmp")},
+    "configuration acl": partial(_configuration, ACL_KEYS),
+    "configuration acl model": partial(_configuration, ACL_MODEL_KEYS),
+    "data types": _dtypes,
+    "checks": _checks,
     "metrics": _metrics,
     **{f"profile {name}": partial(_profile, name) for name in PROFILES},
     "diagnoses": _diagnoses,

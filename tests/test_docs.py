@@ -19,6 +19,7 @@ from docs_pages import (
     blocks,
     columns,
     copy_project,
+    docs_module,
     english,
     excerpt,
     links,
@@ -27,15 +28,12 @@ from docs_pages import (
     run,
 )
 
-from pytest_msdump.capabilities.inspect.check_facts import CHECKS
 from pytest_msdump.core import errors
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS
 from pytest_msdump.core.suite import load_suite, read_toml
-from pytest_msdump.core.text import ENGLISH
 
 REFERENCE = DOCS / "reference"
-HOW_TO = DOCS / "howto"
 # Commands that no test runs, and those that tests/live runs.
 NOT_HERE = ("not run", "live")
 
@@ -155,12 +153,6 @@ def test_every_page_of_docs_is_listed_in_the_contents(folder: Path) -> None:
 # -- tables that must be the program's own ----------------------------------------------------------------------------
 
 
-def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """A Markdown table as the reference pages have it."""
-    lines = [titles, tuple("---" for _ in titles), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
-
-
 @pytest.mark.parametrize("page", PAGES, ids=_id)
 def test_options_of_pytest_are_written_with_an_equals_sign(page: Path) -> None:
     """After a space pytest takes the value for a path of tests, and may lose its ini file."""
@@ -169,21 +161,6 @@ def test_options_of_pytest_are_written_with_an_equals_sign(page: Path) -> None:
     # A word of prose may follow; what is typed comes in a line of code.
     code = re.findall(r"```.*?```|`[^`\n]+`", page.read_text("utf-8"), re.DOTALL)
     assert [found for text in code for found in re.findall(rf"(?:{flags})\s+[^-\s|].*", text)] == []
-
-
-def test_the_list_of_data_types_is_the_programs() -> None:
-    from pytest_msdump.core.facts.dtypes import ALIASES, DTYPES
-
-    lines = ""
-    for name, fact in DTYPES.items():
-        aliases = ", ".join(f"`{alias}`" for alias, target in ALIASES.items() if target == name)
-        native = f"`{fact.native}`" if fact.native else "not read"
-        saturated = f", saturated at {fact.maximum:.6g}" if fact.maximum and fact.native else ""
-        if fact.kind != "opaque":
-            lines += f"* `{name}`{f' (also {aliases})' if aliases else ''}: {native}{saturated}\n"
-    page = (REFERENCE / "data_types.md").read_text(encoding="utf-8")
-    assert lines in page, f"data_types.md should hold\n{lines}"
-    assert [name for name, fact in DTYPES.items() if fact.kind == "opaque" and f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize(
@@ -197,20 +174,9 @@ def test_the_list_of_data_types_is_the_programs() -> None:
 )
 def test_every_flag_of_the_vendors_commands_is_documented(tool: str, name: str, title: str) -> None:
     grammar = getattr(importlib.import_module(f"pytest_msdump.compat.{tool}"), name)
-    page = (REFERENCE / "compat.md").read_text(encoding="utf-8")
+    page = docs_module("tables").expand((REFERENCE / "compat.md").read_text(encoding="utf-8"))
     told = page.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
     assert [flag.names[0] for flag in grammar.flags if not re.search(rf"`{flag.names[0]}[` ]", told)] == []
-
-
-def test_the_table_of_checks_is_the_programs() -> None:
-    rows = [
-        (f"`{name}`", ENGLISH(f"check_{name}"), ", ".join(f"`{key}` {'–' if value is None else f'{value:g}'}"
-                                           for key, value in fact.parameters.items()))
-        for name, fact in CHECKS.items()
-    ]  # fmt: skip
-    table = _table(("check", "hits when", "thresholds"), rows)
-    page = (HOW_TO / "check_one_dump.md").read_text(encoding="utf-8")
-    assert table in page, f"check_one_dump.md should hold\n{table}"
 
 
 def test_every_slug_of_an_error_is_explained() -> None:

@@ -11,8 +11,11 @@ from docs_pages import DOCS, PAGES, ROOT, blocks, copy_project, docs_module, eng
 import pytest_msdump
 import pytest_msdump.record
 from pytest_msdump import cli
+from pytest_msdump.capabilities.config.keys import ACL_KEYS, ACL_MODEL_KEYS, DUMP_KEYS
 from pytest_msdump.capabilities.diagnosis.text import DIAGNOSES
+from pytest_msdump.capabilities.inspect.check_facts import CHECKS
 from pytest_msdump.core import errors
+from pytest_msdump.core.facts.dtypes import ALIASES, DTYPES
 from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.core.facts.profiles import PROFILES
 from pytest_msdump.core.report.json_report import read_json
@@ -61,6 +64,9 @@ HELD = {
     "reasons.md": list(UNMATCHED[0]),
     "diagnoses.md": list(DIAGNOSES),
     "exit_codes.md": list(map(str, cli.EXIT_CODES)),
+    "data_types.md": [*DTYPES, *ALIASES],
+    "dump_configurations.md": [key.name for key in (*DUMP_KEYS, *ACL_KEYS, *ACL_MODEL_KEYS)],
+    "../howto/check_one_dump.md": list(CHECKS),
     "python.md": [*pytest_msdump.__all__, *pytest_msdump.record.__all__, *fixtures.__all__, "msdump_pairs(left=None"],
 }
 
@@ -175,3 +181,12 @@ def test_a_link_of_the_site_that_leads_nowhere_is_found(tmp_path: Path, link: st
     (tmp_path / "other.html").write_text('<p id="there">y</p>', encoding="utf-8")
     found = check_site.problems(tmp_path, "https://repository.test/r")
     assert [problem in one for one in found] == ([True] if problem else [])
+
+
+def test_a_picture_that_is_a_page_of_the_repository_is_found(tmp_path: Path) -> None:
+    address = "https://repository.test/r/blob/main/docs/_static/page.png"
+    (tmp_path / "shown.html").write_text(f'<img src="{address}">', encoding="utf-8")
+    (tmp_path / "linked.html").write_text(f'<a href="{address}"><img src="shown.html"></a>', encoding="utf-8")
+    (problem,) = check_site.problems(tmp_path, "https://repository.test/r")
+    assert problem.startswith("shown.html")
+    assert "no picture" in problem

@@ -58,7 +58,7 @@ def pages(tmp_path_factory):
     }
     made["causes"]["run"] = {
         "date": "2026-11-23T10:00:00Z",
-        "version": "0.1.0",
+        "version": "0.2.0",
         "commit": "0123456789abcdef0123456789abcdef01234567",
         "command": "pytest --msdump-left=target_bad <b>",
     }

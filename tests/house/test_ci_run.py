@@ -107,7 +107,7 @@ def test_what_starts_processes_and_most_of_many_cases_are_full(
 @pytest.mark.parametrize(("kernel", "code"), [("compiled", 0), ("numpy (it was not built)", 1)])
 def test_a_kernel_that_was_not_built_ends_a_lane(kernel: str, code: int, tmp_path: Path) -> None:
     (tmp_path / "functions").write_text(SCRIPT.removesuffix('main "$@"\n'), "utf-8")
-    for name, text in (("gcc", ""), (".venv/bin/msdump", f"echo 'msdump 0.1.0 (kernel: {kernel})'\n")):
+    for name, text in (("gcc", ""), (".venv/bin/msdump", f"echo 'msdump 0.2.0 (kernel: {kernel})'\n")):
         program = tmp_path / name
         program.parent.mkdir(parents=True, exist_ok=True)
         program.write_text(f"#!/bin/sh\n{text}", "utf-8")

@@ -1,6 +1,7 @@
 """The vendor's command lines: options of one dash with a value in the next word, and what they choose.
 
-An unknown option is refused, never ignored.
+As in the vendor's programs the value may follow an equals sign (``--output=DIR``), a long option may be abbreviated
+(``--out``), and a number may follow a short one directly (``-n3``). An unknown option is refused, never ignored.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from pytest_msdump.core.storage.files import in_utf8, make_folder
 from pytest_msdump.core.suite import Suite, load_suite
 
 _HELP = ("-h", "--help")
+_GLUED = re.compile("(-[a-z])([0-9][0-9,]*)")
 _NARROWEST = 60
 _MOST_TRIES = 1000
 
@@ -46,7 +48,7 @@ _NEW_FLAGS = {
 
 @dataclass(frozen=True)
 class Flag:
-    """One option: its spellings, the usual one first, and the name that the code uses."""
+    """One option: its spellings, the usual one first, the name that the code uses, and the values that it takes."""
 
     names: tuple[str, ...]
     name: str
@@ -54,6 +56,7 @@ class Flag:
     metavar: str = ""
     many: bool = False
     required: bool = False
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class Grammar:
     summary: str
     flags: tuple[Flag, ...]
     refused: Mapping[str, str] = field(default_factory=dict)
+    # Names of options of which one is typed at most.
+    exclusive: tuple[str, ...] = ()
 
     def parse(self, words: Sequence[str]) -> Arguments:
         """Read a command line; ConfigError where it is wrong, SystemExit when help was asked for and printed."""
@@ -90,20 +95,42 @@ class Grammar:
         switches: set[str] = set()
         rest = list(words)
         while rest:
-            word = rest.pop(0)
-            if word not in known:
-                self._refuse(word, known)
+            word, value = self._read(rest.pop(0), known)
             flag = known[word]
             if flag.name in values or flag.name in switches:
                 raise ConfigError(f"{word}: given twice; give it once")
             if flag.metavar:
-                values[flag.name] = _value(word, flag, rest, known)
+                values[flag.name] = _value(word, flag, rest, known) if value is None else value
+            elif value is not None:
+                raise ConfigError(f"{word} takes no value; leave '={value}' out")
             else:
                 switches.add(flag.name)
+            if flag.choices and values[flag.name] not in flag.choices:
+                raise ConfigError(f"{word} {values[flag.name]}: give {' or '.join(flag.choices)}")
+        if sum(name in values for name in self.exclusive) > 1:
+            typed = " and ".join(flag.names[0] for flag in self.flags if flag.name in self.exclusive)
+            raise ConfigError(f"{typed} do not go together; leave one of them out")
         for flag in self.flags:
             if flag.required and flag.name not in values:
                 raise ConfigError(f"{flag.names[0]} {flag.metavar} is missing: {flag.help}")
         return Arguments(values, frozenset(switches))
+
+    def _read(self, word: str, known: Mapping[str, Flag]) -> tuple[str, str | None]:
+        """Return the option that a word is, spelled in full, and the value that the word holds."""
+        if word in known:
+            return word, None
+        name, equals, value = word.partition("=")
+        if re.match("--.", name) and name not in known:
+            meant = [full for full in (*known, *self.refused) if full.startswith(name)]
+            if len({known.get(full) for full in meant}) > 1:
+                raise ConfigError(f"{name} may be {' or '.join(meant)}; write it in full")
+            name = meant[0] if meant else name
+        glued = _GLUED.fullmatch(word)
+        if glued and glued[1] in known and known[glued[1]].metavar:
+            return glued[1], glued[2]
+        if name not in known:
+            self._refuse(name, known)
+        return name, value if equals else None
 
     def _refuse(self, word: str, known: Mapping[str, Flag]) -> NoReturn:
         if word in self.refused:
@@ -321,6 +348,14 @@ def narrowed(plan: Plan, groups: Iterable[FusedGroup]) -> Plan:
     return replace(plan, pairing=pairing)
 
 
+VERSION_FLAG = Flag(
+    ("-v", "--version"),
+    "version",
+    "1 or 2; accepted for old scripts: dump files say what they are",
+    "N",
+    choices=("1", "2"),
+)
+
 NEWER_FLAGS = (
     Flag(("-op", "--op_name"), "operator", "compare one operator, and write it element by element", "OP"),
     Flag(("-o", "--output_tensor"), "output", "with -op: its output of this number (default: 0)", "K"),
@@ -347,8 +382,6 @@ def check_newer(arguments: Arguments) -> None:
     for name, flag in _OF_ALL.items():
         if name in arguments:
             raise ConfigError(f"{flag}: is about all operators, and -op about one; leave one of them out")
-    if "output" in arguments and "input" in arguments:
-        raise ConfigError("-o and -i: one tensor is an output or an input; leave one of them out")
 
 
 def check_older(arguments: Arguments) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pytest_msdump.capabilities.compat.arguments import (
     NEWER_FLAGS,
     ONE_FILE_EACH,
+    VERSION_FLAG,
     Arguments,
     Flag,
     Grammar,
@@ -86,9 +87,10 @@ GRAMMAR = Grammar(
         Flag(("-overflow_detection",), "overflow", "add the column OverFlow"),
         Flag(("-advisor",), "advisor", "also write advisor_summary.txt; adds the column OverFlow"),
         Flag(("-ffts",), "ffts", "accepted for old scripts; slices are joined with or without it"),
-        Flag(("-v", "--version"), "version", "accepted for old scripts; dump files say what they are", "N"),
+        VERSION_FLAG,
         *NEWER_FLAGS,
     ),
+    exclusive=("output", "input"),
     refused={**dict.fromkeys(("-p", "--post_process"), "it belongs to HDF5 dumps, which this release does not read")},
 )
 

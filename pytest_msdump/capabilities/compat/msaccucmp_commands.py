@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_msdump.capabilities.compat.arguments import (
+    VERSION_FLAG,
     Flag,
     Grammar,
     new_file,
@@ -34,7 +35,14 @@ CONVERT = Grammar(
     summary="Write the tensors of dump files into arrays. Exit code 0: all converted; 1: something could not be, see "
     "convert_failed_file_list.txt; 4: usage error.",
     flags=(
-        Flag(("-d", "--dump_path"), "dump", "a file, a folder, or files separated by commas", "PATH", True, True),
+        Flag(
+            ("-d", "--dump_file", "--dump_path"),
+            "dump",
+            "a file, a folder, or files separated by commas",
+            "PATH",
+            True,
+            True,
+        ),
         Flag(("-out", "--output"), "out", "folder for the files; the current one by default", "DIR"),
         Flag(("-t", "--type"), "type", "npy, msnpy or bin; npy by default", "KIND"),
         Flag(("-f", "--format"), "format", "memory format to bring tensors to, e.g. NCHW", "FORMAT"),
@@ -42,8 +50,9 @@ CONVERT = Grammar(
         Flag(("-o", "--output_tensor"), "output", "only the output of this number; of one file", "K"),
         Flag(("-i", "--input_tensor"), "input", "only the input of this number; of one file", "K"),
         Flag(("-c", "--custom_script_path"), "custom", "folder above format_convert; runs your code in it", "DIR"),
-        Flag(("-v", "--version"), "version", "accepted for old scripts; dump files say what they are", "N"),
+        VERSION_FLAG,
     ),
+    exclusive=("output", "input"),
 )
 
 FILE_COMPARE = Grammar(
@@ -63,7 +72,7 @@ OVERFLOW = Grammar(
     flags=(
         Flag(("-d", "--dump_path"), "dump", "a dump with overflow files (Opdebug)", "DIR", required=True),
         Flag(("-out", "--output"), "out", "folder for the records, tensors and overflow_summary", "DIR", required=True),
-        Flag(("-n", "--topn"), "first", "overflow files to write, 1 to 5 (default: 1)", "N"),
+        Flag(("-n", "--top_n", "--topn"), "first", "overflow files to write, 1 to 5 (default: 1)", "N"),
     ),
 )
 

@@ -34,8 +34,14 @@ GRAMMAR = Grammar(
     summary="Look through result_TIME.csv or ops.csv for where to begin, and write advisor_summary.txt. "
     "Exit code 0: all within limits; 1: something is not, or nothing was compared; 4: usage error.",
     flags=(
-        Flag(("-i",), "table", "a table of msaccucmp compare, of ours or the vendor's", "FILE", required=True),
-        Flag(("-o",), "out", "folder for advisor_summary.txt; the current one by default", "DIR"),
+        Flag(
+            ("-i", "--input_file"),
+            "table",
+            "a table of msaccucmp compare, of ours or the vendor's",
+            "FILE",
+            required=True,
+        ),
+        Flag(("-o", "--out_path"), "out", "folder for advisor_summary.txt; the current one by default", "DIR"),
         Flag(("-input_nodes",), "inputs", 'operators that hold the network\'s inputs: "a;b"', "LIST"),
     ),
 )

@@ -16,8 +16,12 @@ GRAMMAR = Grammar(
         Flag(("-r",), "range", "some of it", "RANGE"),
         Flag(("-alg",), "algorithms", "which", "LIST", many=True),
         Flag(("-csv",), "csv", "as CSV"),
+        Flag(("-n", "--top_n"), "top", "so many", "N", choices=("1", "2")),
+        Flag(("-o", "--output_tensor"), "output", "one output", "K"),
+        Flag(("-out", "--output"), "out", "where", "DIR"),
     ),
-    {"-d": "not yet"},
+    {"-d": "not yet", "--days": "not yet"},
+    ("range", "output"),
 )
 
 
@@ -31,6 +35,19 @@ def test_values_follow_their_option_and_switches_stand_alone():
 
 
 @pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        (["--left=a=b", "-r=1,2"], {"left": "a=b", "range": "1,2"}),
+        (["--le", "a", "--top=2", "--output=c"], {"left": "a", "top": "2", "out": "c"}),
+        (["-l", "a", "-n2", "-o0"], {"left": "a", "top": "2", "output": "0"}),
+        (["-l", "a", "-r1,3"], {"left": "a", "range": "1,3"}),
+    ],
+)
+def test_options_are_read_as_the_vendors_programs_read_them(words, values):
+    assert GRAMMAR.parse(words).values == values
+
+
+@pytest.mark.parametrize(
     ("words", "line"),
     [
         ([], "-l DIR is missing: the left side"),
@@ -40,9 +57,18 @@ def test_values_follow_their_option_and_switches_stand_alone():
         (["-csv", "-csv", "-l", "a"], "-csv: given twice"),
         (["-l", "a", "-left"], "unknown option '-left'; did you mean '--left'?"),
         (["-l", "a", "-cvs"], "unknown option '-cvs'; did you mean '-csv'?"),
-        (["-l", "a", "-zzzz"], "unknown option '-zzzz'; known: --left, -alg, -csv, -l, -r"),
+        (
+            ["-l", "a", "-zzzz"],
+            "unknown option '-zzzz'; known: --left, --output, --output_tensor, --top_n, -alg, -csv, -l, -n, -o",
+        ),
         (["-l", "a", "b"], "'b' follows no option"),
         (["-l", "a", "-d", "op"], "-d: not yet"),
+        (["-l", "a", "--day=3"], "--days: not yet"),
+        (["-l", "a", "-n", "3"], "-n 3: give 1 or 2"),
+        (["-l", "a", "--outp", "b"], "--outp may be --output_tensor or --output; write it in full"),
+        (["-l", "a", "-r", "1", "-o", "2"], "-r and -o do not go together; leave one of them out"),
+        (["-l", "a", "-csv=yes"], "-csv takes no value; leave '=yes' out"),
+        (["-l", "a", "--"], "unknown option '--'"),
         (["-lx"], "unknown option '-lx'; did you mean '-l'?"),
     ],
 )

@@ -188,7 +188,7 @@ def test_a_table_that_cannot_be_written_leaves_nothing_behind(two, monkeypatch, 
         (["compare", "-g", "R"], "-m PATH is missing"),
         (
             ["compare", "-m", "L", "-g", "R", "-op", "a", "-o", "0", "-i", "0"],
-            "-o and -i: one tensor is an output or an input",
+            "-o and -i do not go together",
         ),
         (["compare", "-m", "L", "-g", "R", "-op", "a", "-advisor"], "-advisor: is about all operators"),
         (["compare", "-m", "L", "-g", "R", "-n", "3"], "-n: says more about one operator; say which with -op OP"),
