@@ -103,12 +103,6 @@ def test_arrays_are_what_numpy_saved_in_the_order_of_their_names(tmp_path, write
     assert_same(contents(root), ARRAYS)
 
 
-def test_names_give_an_order_to_read_and_none_of_execution(tmp_path):
-    dump = index(npz(tmp_path / "a.npz"))
-    assert {ref.place for ref in dump.refs} == {None}
-    assert dump.notes == ("listed by name: nothing in it says which operator ran first",)
-
-
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.text("ab01٣.²", min_size=1, max_size=8), min_size=2, max_size=8, unique=True), st.randoms())
 def test_any_names_have_one_order(tmp_path_factory, found, rng):
@@ -123,12 +117,6 @@ def test_any_names_have_one_order(tmp_path_factory, found, rng):
         path.unlink()
     assert orders[0] == orders[1]
     assert sorted(orders[0]) == sorted(found)
-
-
-def test_numbers_of_any_length_have_an_order(tmp_path):
-    found = ["a" + "9" * 6000, "a" + "1" * 6000 + "0", "a7", "a07"]
-    path = safetensors(tmp_path / "a.safetensors", dict.fromkeys(found, ("U8", (), b"1")))
-    assert names(index(path)) == ["a07", "a7", found[0], found[1]]
 
 
 def test_a_file_of_the_safetensors_package_has_the_values_that_were_saved():
@@ -234,16 +222,6 @@ def test_what_save_weights_adds_is_no_tensor(tmp_path):
 # -- Folders ---------------------------------------------------------------------------------------------------------
 
 
-def test_sub_folders_are_scopes_and_other_files_unexplained(tmp_path):
-    save_tree(tmp_path, {"encoder/layer2/out": np.ones(2), "encoder/layer10/out": np.ones(2), "0": np.ones(1)})
-    (tmp_path / "encoder" / "notes.md").write_text("")
-    (tmp_path / ".npy").write_text("")
-    dump = index(tmp_path)
-    assert dump.reader == "npy-tree"
-    assert names(dump) == ["0", "encoder/layer2/out", "encoder/layer10/out"]
-    assert {one.as_posix() for one in dump.unexplained} == {".npy", "encoder/notes.md"}
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -278,21 +256,6 @@ def refused(path):
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith(str(path))
     return str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"", "is empty"),
-        (b"text", "is not a zip archive"),
-        (b"PK\x05\x06", "is not a zip archive"),
-        (b"version https://git-lfs.github.com/spec/v1", "git lfs pull"),
-        (b"PK\x05\x06" + b"\0" * 8 + b"\xff\xff\xff\x7f" * 2 + b"\0\0", "is not a zip archive"),
-    ],
-)
-def test_an_archive_without_a_directory_is_one_line(tmp_path, content, words):
-    (tmp_path / "a.npz").write_bytes(content)
-    assert words in refused(tmp_path / "a.npz")
 
 
 def test_no_directory_is_read_that_is_larger_than_any(tmp_path):

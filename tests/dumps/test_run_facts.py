@@ -51,11 +51,6 @@ def test_iterations_are_selected_as_mindspore_selects_them(
     assert not any(map(one.selects_iteration, no))
 
 
-@pytest.mark.parametrize(("number", "io"), [(0, "all"), (1, "input"), (2, "output"), (9, "all"), ("2", "all")])
-def test_input_output_tells_which_tensors(number: object, io: str) -> None:
-    assert said(input_output=number).io == io
-
-
 def test_the_list_of_kernels_counts_with_dump_mode_1_alone() -> None:
     assert said(dump_mode=1, kernels=["ReLU"]).kernels == ("ReLU",)
     assert said(dump_mode=0, kernels=["ReLU"]).kernels == ()
@@ -124,12 +119,6 @@ def test_up_to_1_3_the_overflow_check_belongs_to_the_asynchronous_dump() -> None
     assert configuration_of(document, source="x").scene == "overflow"  # type: ignore[union-attr]
     document["e2e_dump_settings"]["enable"] = True
     assert configuration_of(document, source="x").scene == ""  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("value", [{}, [], [[]], {"a": 1}, 3, None, True, "sideways"])
-def test_a_mode_of_acl_json_that_makes_no_sense_counts_as_not_said(value: object) -> None:
-    assert acl(dump_mode=value) == acl()
-    assert acl(dump_debug=value, dump_scene=value, dump_list=value) == acl()
 
 
 def test_what_mindspore_writes_for_the_device_is_read() -> None:

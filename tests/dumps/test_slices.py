@@ -79,13 +79,6 @@ def test_golden_slices_are_joined_under_the_name_of_the_operator():
     assert ref.key.op.name == "partition0_rank1_new_sub_graph1_sgt_graph_0_man_op"
 
 
-@pytest.mark.parametrize(("header_name", "label"), [("a/op_lxslice0", "a/op"), ("b_op_lxslice0", "a_op"), ("", "a_op")])
-def test_the_headers_name_counts_only_when_it_is_the_files(tmp_path, header_name, label):
-    header = message(outputs=[op_output(FLOAT, (1,), 4)], op_name=header_name)
-    put(tmp_path, f"Add.x_sgt_graph_0_a_op_lxslice0.6.3.{TIME}.4.12.0.0", dump2(header, bytes(4)))
-    assert index(tmp_path).refs[0].key.op.label == label
-
-
 def test_of_inputs_the_first_thread_is_read_and_that_is_told():
     dump = index(GOLDEN / "left")
     (ref,) = (one for one in dump.refs if one.key.io == "input")
@@ -125,18 +118,6 @@ def test_a_missing_slice_is_an_error_never_the_rest_alone(tmp_path, skip, text):
     write_threads(tmp_path, np.ones((8, 2), "<f4"), 0, [2, 4, 6], skip=skip)
     (ref,) = index(tmp_path).refs
     with pytest.raises(TensorFileError, match=text):
-        opened(ref)
-
-
-def test_numbers_that_are_no_times_never_make_two_runs_of_slices(tmp_path):
-    write_slices(tmp_path, np.arange(12, dtype="<f4").reshape(4, 3), 0, [2])
-    for file in list(tmp_path.iterdir()):
-        for time in ("1", "2"):
-            file.with_name(file.name.replace(file.name.split(".")[4], time)).write_bytes(file.read_bytes())
-        file.unlink()
-    put(tmp_path, f"Add.other.1.1.{TIME}", one_output(np.ones(3, "<f4")))
-    (ref,) = [ref for ref in index(tmp_path).refs if ref.key.op.name != "other"]
-    with pytest.raises(TensorFileError, match="4 of 2 slices"):
         opened(ref)
 
 
@@ -191,15 +172,6 @@ def test_slices_that_tell_nothing_of_their_cut_are_refused_and_one_file_is_a_ten
     assert elements(alone).tolist() == [0.0, 1.0, 2.0, 3.0]
     with pytest.raises(TensorFileError, match="one of 2 slices, but its header does not say"):
         opened(sliced)
-
-
-def test_two_passes_are_two_occurrences(tmp_path):
-    for run in (0, 1):
-        write_threads(tmp_path, np.full((4, 2), run, "<f4"), 0, [2], time=TIME + run * 100)
-    # An operator behind the loop, without which the second pass would be another run of everything.
-    put(tmp_path, f"Add.behind.7.3.{TIME + 300}", one_output(np.ones(1, "<f4")))
-    refs = index(tmp_path).refs[:2]
-    assert [(ref.key.op.at.occurrence, set(elements(ref).ravel().tolist())) for ref in refs] == [(0, {0.0}), (1, {1.0})]
 
 
 @pytest.mark.parametrize("lost", [0, 1])
@@ -300,22 +272,3 @@ def test_a_slice_that_cannot_be_read_is_an_error_of_its_operator(tmp_path, broke
         opened(sliced)
     assert [elements(ref).tolist() for ref in dump.refs if ref.key.op.name == "other"] == [[1.0, 1.0]]
     assert any("header cannot be read" in note for note in dump.notes)
-
-
-def test_an_attribute_that_is_no_text_is_refused(tmp_path):
-    for thread in (0, 1):
-        header = message(outputs=[op_output(FLOAT, (1,), 4)], attribute="@")
-        put(tmp_path, f"Add.op.6.3.{TIME + thread}.4.12.{thread}.0", dump2(header.replace(b"@", b"\xff"), bytes(4)))
-    with pytest.raises(TensorFileError, match="a name in its header is not text"):
-        opened(index(tmp_path).refs[0])
-
-
-def test_bytes_behind_the_header_count_of_every_slice(tmp_path):
-    values = np.arange(12, dtype=np.float32).reshape(3, 4)
-    write_threads(tmp_path, values, 0, [1, 2])
-    for number, file in enumerate(sorted(tmp_path.iterdir()), 1):
-        file.write_bytes(file.read_bytes() + b"\0" * number)
-    (ref,) = index(tmp_path).refs
-    view = opened(ref)
-    assert (view.spec.trailing_bytes, view.permuted((1, 0)).spec.trailing_bytes) == (6, 6)
-    np.testing.assert_array_equal(elements(ref), values)
