@@ -25,11 +25,6 @@ def made(tmp_path, capsys):
     return file
 
 
-def test_a_new_configuration_passes_its_own_check(made, capsys):
-    assert main(["config", "check", str(made), "--mode", "cpu"]) == 0
-    assert capsys.readouterr().out == f"{made}: 0 refused, 0 warnings\n"
-
-
 def test_a_refusal_is_exit_code_1_and_comes_first(made, capsys):
     document = json.loads(made.read_text())
     document["common_dump_settings"] |= {"iteration": 0, "colour": 1}
@@ -125,13 +120,6 @@ def test_a_new_acl_json_passes_its_own_check(arguments, expected, tmp_path, caps
     assert json.loads(file.read_text()) == {"dump": {"dump_path": str(tmp_path), **expected}}
     assert main(["config", "check", str(file)]) == 0
     assert capsys.readouterr().out == f"{file}: 0 refused, 0 warnings\n"
-
-
-def test_explain_goes_key_by_key(made, capsys):
-    assert main(["config", "explain", str(made)]) == 0
-    said = capsys.readouterr().out
-    assert 'common_dump_settings.iteration = "8|9"\n    step 9, step 10 of the script' in said
-    assert 'common_dump_settings.file_format = "bin" (default)' in said
 
 
 @pytest.mark.parametrize(

@@ -37,15 +37,6 @@ def test_the_verdict_decides_the_exit_code_and_files_are_written_either_way(two,
     assert "msdump-report/detail/a_output_0_summary.txt" in capsys.readouterr().out
 
 
-def test_a_folder_a_list_and_files_of_a_size_can_be_chosen(two):
-    code = main(["compare", "L", "R", "-d", "a", "-o", "out", "--top", "2", "--rows", "4"])
-    assert code == 0
-    assert {"a_output_0_0.csv", "a_output_0_4.csv"} < set(files(two / "out"))
-    assert len((two / "out" / "a_output_0_absolute_error_topn.csv").read_text().splitlines()) == 3
-    assert main(["compare", "L", "R", "-d", "a", "-o", "brief", "--rows", "0"]) == 0
-    assert len(files(two / "brief")) == 3
-
-
 @pytest.mark.parametrize(
     ("words", "slots"), [(["-d", "s"], [0, 1, 2]), (["-d", "s", "-i", "1"], [1]), (["-d", "s:output:2"], [2])]
 )
@@ -85,11 +76,3 @@ def test_a_pair_of_different_shapes_is_1_with_the_reason(two, capsys):
     assert "no details: left (2, 3) and right (2, 2) differ along axis 1 alone" in said.err
     assert "ERROR  c:output:0" in said.out
     assert files(two / "msdump-report") == [".gitignore", "results.json"]
-
-
-def test_the_first_failing_tensors_can_be_asked_for(two, capsys):
-    assert main(["compare", "L", "R", "--detail", "1"]) == 1
-    out = capsys.readouterr().out
-    assert "details of x_b:output:0: msdump-report/detail/x_b_output_0_summary.txt" in out
-    assert "1 more failing tensor" in out
-    assert not list((two / "msdump-report" / "detail").glob(".*"))

@@ -185,6 +185,18 @@ def test_side_files_of_every_generation_are_known(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("tree", "labels"),
+    [
+        ("g6_npy", {"time": DATE, "device": "0", "model": "Net", "model id": "0", "net": "Net"}),
+        ("g7b_npy", {"time": DATE, "device": "0"}),
+        ("g1", {"net": "Net"}),
+    ],
+)
+def test_what_else_a_path_tells_is_a_label(tree, labels):
+    assert dict(index(GENERATIONS / tree).labels) == labels
+
+
 @pytest.mark.parametrize("path", ["other/statistic.csv", "Add.Default_Add-op0.csv", f"a/b/c/Add.x.1.2.{TIME}.csv"])
 def test_tables_at_other_places_are_no_dump(tmp_path, path):
     touch(tmp_path, path)

@@ -103,6 +103,21 @@ def test_the_newest_file_of_each_tensor_is_compared_and_a_loop_is_no_second_run(
     assert bool(repeats.notes) == bool(left_out)
 
 
+@pytest.mark.parametrize(
+    ("written", "compared"),
+    [
+        ({0: "a b a b c"}, [0, 1, 2, 3, 4]),
+        ({0: "a b c a b c"}, [3, 4, 5]),
+        ({0: "conv1 relu conv2 relu"}, [0, 1, 2, 3]),
+        # Written twice without a pause.
+        ({0: "a", 900: "b a", 1000: "b"}, [901, 1000]),
+    ],
+)
+def test_a_flat_folder_is_read_alike(written, compared):
+    refs = [ref for start, text in written.items() for ref in sequence(text, start=start, flat=True)]
+    assert [ref.source.timestamp - START for ref in separate_runs(refs).newest] == compared
+
+
 def test_operators_of_a_partial_second_run_keep_their_places_in_the_first():
     repeats = separate_runs([*sequence("a b c d"), *sequence("a b", start=5000), *sequence("a", start=5_000_000)])
     ordered = placed_by_time(repeats.newest, repeats.partial)

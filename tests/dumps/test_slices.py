@@ -174,6 +174,15 @@ def test_slices_that_tell_nothing_of_their_cut_are_refused_and_one_file_is_a_ten
         opened(sliced)
 
 
+def test_two_passes_are_two_occurrences(tmp_path):
+    for run in (0, 1):
+        write_threads(tmp_path, np.full((4, 2), run, "<f4"), 0, [2], time=TIME + run * 100)
+    # An operator behind the loop, without which the second pass would be another run of everything.
+    put(tmp_path, f"Add.behind.7.3.{TIME + 300}", one_output(np.ones(1, "<f4")))
+    refs = index(tmp_path).refs[:2]
+    assert [(ref.key.op.at.occurrence, set(elements(ref).ravel().tolist())) for ref in refs] == [(0, {0.0}), (1, {1.0})]
+
+
 @pytest.mark.parametrize("lost", [0, 1])
 def test_slices_of_two_passes_are_never_mixed(tmp_path, lost):
     write_threads(tmp_path, np.full((4, 2), 0, "<f4"), 0, [2], skip={lost})

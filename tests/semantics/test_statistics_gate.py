@@ -199,14 +199,6 @@ def test_a_table_without_a_shape_is_compared_and_that_is_said(tmp_path: Path, el
     assert verdict == "error" or "the left table has no shapes, so shapes were not compared" in answer.sentences
 
 
-def test_a_saved_result_is_judged_again_from_its_statistics(tmp_path: Path) -> None:
-    answer = compared(tmp_path, NOISE * np.float32(1.01), NOISE, ALL, "both")
-    results = str(tmp_path / "out" / "results.json")
-    assert answer.code == main(["check", results]) == 1
-    assert main(["check", results, "--threshold", "rel_euclid=0.02", "--threshold", "norm_max=0.02"]) == 0
-    assert main(["check", results, "--threshold", "rel_euclid=0.002"]) == 1
-
-
 def test_a_saved_result_with_other_statistics_is_refused(tmp_path: Path) -> None:
     compared(tmp_path, NOISE, NOISE, ALL, "both")
     path = tmp_path / "out" / "results.json"

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dumps import dumpmade
 
 from pytest_msdump.capabilities.compat import dump_data_conversion, shape_conversion
 
@@ -91,35 +90,11 @@ def custom(tmp_path: Path) -> Callable[[str, str], list[str]]:
     return write
 
 
-def test_code_of_a_user_wins_and_is_told_and_what_it_returns_is_written_as_it_is(shape, custom, tmp_path, capsys):
-    flag = custom(
-        "NC1HWC0_to_NCHW",
-        "import numpy as np\n"
-        "def convert(shape_from, shape_to, array):\n"
-        "    assert (array.shape, array.dtype) == ((2240,), np.float16)\n"
-        "    return np.array([[*shape_from, *shape_to]], np.int64)\n",
-    )
-    assert shape(BLOCKED, "NCHW", *flag) == 0
-    assert written(tmp_path)[f"{BLOCKED.name}.output.0.1x9.npy"].tolist() == [[2, 2, 5, 7, 16, 2, 19, 5, 7]]
-    assert "ran user code: " in capsys.readouterr().err
-
-
 def test_to_fractal_z_gets_the_number_of_groups(shape, custom, tmp_path):
     flag = custom("NCHW_to_FRACTAL_Z", "def convert(a, b, array, groups):\n    return array[:groups]\n")
     (weight,) = (CASE / "left").glob("Const.w_nchw_group4.*")
     assert shape(weight, "FRACTAL_Z", *flag) == 0
     assert list(written(tmp_path)) == [f"{weight.name}.output.0.4.npy"]
-
-
-@pytest.mark.parametrize(("header", "number"), [("LOOKUP_KEYS", 21), ("DECONV_SP_STRIDE8_TRANS", 15)])
-def test_formats_that_only_code_knows_are_spelled_as_the_manual_does(header, number, shape, custom, tmp_path):
-    values = np.arange(6, dtype=np.float32)
-    output = dumpmade.op_output(dumpmade.FLOAT, values.shape, values.nbytes, memory_format=number)
-    file = dumpmade.put(tmp_path, f"A.a.1.{TIME}", dumpmade.dump2(dumpmade.message(outputs=[output]), values.tobytes()))
-    words = custom(f"{header}_to_BN_WEIGHT", "def convert(a, b, array):\n    return array[::-1]\n")
-    assert shape(file, "BN_WEIGHT", *words) == 0
-    (array,) = written(tmp_path).values()
-    assert array.tolist() == values[::-1].tolist()
 
 
 @pytest.mark.parametrize(

@@ -89,21 +89,6 @@ def without_ours(found: list[str]) -> list[str]:
     return [title for title in found if title not in OURS]
 
 
-def test_the_mapping_is_the_vendors(in_case):
-    in_case("a_fusion_nchw")
-    assert msaccucmp.main(["compare", "-m", "left", "-g", "right", "-f", "fusion.json", "-out", "out", "-map"]) == 0
-    (written,) = Path("out").glob("mapping_*.csv")
-    expected = mapped(GOLDEN / "a_fusion_nchw" / "expected" / "mapping" / "out" / "mapping.csv")
-    # An operator of a group that only passes values on has no partner, hence no row.
-    expected = [row for row in expected if not row[4].startswith("sm_part_a:")]
-    assert mapped(written) == expected
-
-
-def mapped(path: Path) -> list[list[str]]:
-    with path.open(newline="") as file:
-        return [[*row[:5], Path(row[5]).name, Path(row[6]).name] for row in csv.reader(file)][1:]
-
-
 @pytest.mark.parametrize(
     ("words", "sequences", "code"), [(["-r", "3,9,2"], {"3", "5", "7", "9"}, 1), (["-s", "4,8,77"], {"4", "8"}, 0)]
 )
@@ -119,15 +104,3 @@ def test_chosen_operators_are_the_vendors(words, sequences, code, in_case, capsy
         theirs = [(row["Index"], row["OpSequence"], row["TensorIndex"]) for row in csv.DictReader(file)]
     assert [(row["Index"], row["OpSequence"], row["TensorIndex"]) for row in rows] == theirs
     assert ("no operator has the number 77" in capsys.readouterr().err) == (label == "select")
-
-
-def test_of_several_files_the_newest_is_compared_and_the_others_are_named(in_case, capsys):
-    in_case("a_fusion_nchw")
-    compare_vector.main(["-l", "left", "-r", "right", "-f", "fusion.json", "-o", "r.csv", "-csv"])
-    with Path("r.csv").open(newline="") as file:
-        cosines = [(row["TensorIndex"], row["CosineSimilarity"]) for row in csv.DictReader(file)]
-    assert [cosine for tensor, cosine in cosines if tensor == "dup_relu:output:0"] == ["0.999999"]
-    assert ("split1:input:0", "0.999999") in cosines
-    out = " ".join(capsys.readouterr().out.split())
-    assert "msdump compare keeps it: Relu.dup_relu.12.1.1600000000000012" in out
-    assert "msdump compare keeps it: conv1_relu.0.1600000000000050.npy" in out
