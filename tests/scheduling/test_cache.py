@@ -74,16 +74,6 @@ def test_a_second_run_measures_nothing_and_says_the_same(compare, dumps):
     assert results(dumps)["notes"] == ["cache: 4 of 4 pairs from earlier runs"]
 
 
-def test_without_asking_nothing_is_kept(compare, dumps):
-    assert compare(cache="off")[1] == ALL
-    assert not (dumps / ".msdump-cache").exists()
-
-
-def test_what_is_kept_is_no_business_of_version_control(compare, dumps):
-    compare()
-    assert (dumps / ".msdump-cache" / ".gitignore").read_text() == "*\n"
-
-
 def touched(dumps):
     os.utime(file_of(dumps / "left", "op2"))
 
@@ -241,20 +231,6 @@ def test_errors_of_reading_are_never_kept(compare, dumps):
     assert compare()[1] == ["op3"]
     shutil.copy(file_of(dumps / "right", "op3"), file_of(dumps / "left", "op3"))
     assert compare()[1] == ["op3"]
-
-
-def test_another_selection_and_order_use_what_is_there(compare, dumps):
-    compare("--select", "op[12]")
-    write_pairs(dumps / "more", [5])
-    for side in ("left", "right"):
-        shutil.copy(file_of(dumps / "more" / side, "op0"), dumps / side / "first.0.1600000000000000.npy")
-    assert compare()[1] == ["first", "op0", "op3"]
-    assert [record["order"] for record in results(dumps)["tensors"]] == [0, 1, 2, 3, 4]
-    (dumps / "msdump-report" / "results.json").unlink()
-    compare(cache="off")
-    fresh = results(dumps)["tensors"]
-    compare()
-    assert results(dumps)["tensors"] == fresh
 
 
 @pytest.mark.parametrize("damage", ["cut", "number", "title", "garbage", "json", "empty"])
@@ -483,10 +459,3 @@ def test_where_no_cache_can_be_written_all_is_measured_and_that_is_said_once(unw
     assert told == "cache: 0 of 2 pairs from earlier runs"
     assert "cannot be written" in problem
     assert len(results(unwritable.path)["tensors"]) == 2
-
-
-def test_without_our_cache_nothing_of_it_is_made(pytester):
-    write_pairs(pytester.path, [8, 9])
-    pytester.runpytest_inprocess("--msdump-left=left", "--msdump-right=right").assert_outcomes(passed=3)
-    assert not (pytester.path / ".pytest_cache" / "d").exists()
-    assert not (pytester.path / ".msdump-cache").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import cycle, product
 from pathlib import Path
 
 import numpy as np
@@ -95,10 +96,16 @@ def test_drift_and_equality_are_told_apart_by_statistics(tmp_path: Path, case: s
     assert answer.record["elements"] is None
 
 
-@pytest.mark.parametrize("unseen", SIDES)
-@pytest.mark.parametrize("profile", ["default", "strict", "ascend", "torch"])
-@pytest.mark.parametrize("columns", [DEFAULT, ALL, COUNTED, DIGESTS])
-@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i4", "u1", "?"])
+# Each two of data type, columns and profile meet on every side in turn.
+PRINTED = product(
+    ["f8", "f4", "f2", "i4", "u1", "?"], [DEFAULT, ALL, COUNTED, DIGESTS], ["default", "strict", "ascend", "torch"]
+)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "columns", "profile", "unseen"),
+    [(*case, side) for case, side in zip(PRINTED, cycle(SIDES), strict=False)],
+)
 def test_what_printing_takes_away_is_no_drift_in_any_profile(
     tmp_path: Path, dtype: str, columns: tuple[str, ...], profile: str, unseen: str
 ) -> None:
