@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
+from outcomes import without_run
 
 from pytest_msdump.capabilities.compat.msaccucmp import main
+from pytest_msdump.cli import main as msdump
 
 CASES = Path(__file__).parents[2] / "data" / "d_values"
 LINES = dict(re.findall(r"^\[(\w+)\].*\nmsaccucmp (file_compare .*)$", (CASES / "command.txt").read_text(), re.M))
@@ -64,3 +67,14 @@ def test_each_line_of_the_vendors_gives_its_numbers(label, files):
 def test_the_table_of_deviations_has_no_line_that_is_gone():
     assert len(LINES) == 4
     assert set(LISTED) < set(LINES)
+
+
+def test_the_new_spelling_is_told_once_and_is_the_same_gate(files, capsys):
+    assert main(["file_compare", "-m", "left/bool.npy", "-g", "right/bool.npy", "-out", "out"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    saved = without_run((files / "out/msdump-report/results.json").read_bytes())
+    (files / "out/msdump-report/results.json").unlink()
+    program, *words = shlex.split(line.removeprefix("msaccucmp: the same gate as: "))
+    assert program == "msdump"
+    assert msdump(words) == 1
+    assert without_run((files / "out/msdump-report/results.json").read_bytes()) == saved

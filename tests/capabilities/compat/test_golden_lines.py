@@ -89,6 +89,21 @@ def without_ours(found: list[str]) -> list[str]:
     return [title for title in found if title not in OURS]
 
 
+def test_the_mapping_is_the_vendors(in_case):
+    in_case("a_fusion_nchw")
+    assert msaccucmp.main(["compare", "-m", "left", "-g", "right", "-f", "fusion.json", "-out", "out", "-map"]) == 0
+    (written,) = Path("out").glob("mapping_*.csv")
+    expected = mapped(GOLDEN / "a_fusion_nchw" / "expected" / "mapping" / "out" / "mapping.csv")
+    # An operator of a group that only passes values on has no partner, hence no row.
+    expected = [row for row in expected if not row[4].startswith("sm_part_a:")]
+    assert mapped(written) == expected
+
+
+def mapped(path: Path) -> list[list[str]]:
+    with path.open(newline="") as file:
+        return [[*row[:5], Path(row[5]).name, Path(row[6]).name] for row in csv.reader(file)][1:]
+
+
 @pytest.mark.parametrize(
     ("words", "sequences", "code"), [(["-r", "3,9,2"], {"3", "5", "7", "9"}, 1), (["-s", "4,8,77"], {"4", "8"}, 0)]
 )

@@ -150,6 +150,19 @@ def test_a_tensor_of_every_memory_format_comes_back_from_its_logical_shape(
     assert re.search(r"\.output\.0\.([\dx]+)\.npy$", again.name)[1] == "x".join(map(str, output["shape"]))
 
 
+def test_blocks_of_another_length_than_a_device_takes_stay_that_long(tmp_path: Path) -> None:
+    stored = np.arange(2 * 3 * 5 * 7 * 8, dtype=np.float16).reshape(2, 3, 5, 7, 8)
+    source = tmp_path / f"Op.a.1.1.{TIME}.0.npy"
+    np.save(source, stored)
+    assert convert(source, "--to", "dump", "--from-format", "NC1HWC0", "--out", tmp_path / "dump") == 0
+    dump = tmp_path / "dump" / f"Op.a.1.1.{TIME}"
+    # Of the array's own shape nothing is known but that it is in blocks.
+    assert "original_shape" not in decode(dump.read_bytes())["output"][0]
+    assert shape_conversion.main(["-i", str(dump), "-format", "NHWC1C0", "-o", str(tmp_path / "out")]) == 0
+    (array,) = (tmp_path / "out").iterdir()
+    assert np.load(array).tobytes() == stored.transpose(0, 2, 3, 1, 4).tobytes()
+
+
 def test_a_grouped_weight_comes_back_through_its_blocks(tmp_path: Path) -> None:
     values = np.arange(20 * 6 * 3 * 2, dtype=np.float16).reshape(20, 6, 3, 2)
     source = tmp_path / f"Const.w.1.1.{TIME}.0.npy"
