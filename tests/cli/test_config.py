@@ -25,6 +25,11 @@ def made(tmp_path, capsys):
     return file
 
 
+def test_a_new_configuration_passes_its_own_check(made, capsys):
+    assert main(["config", "check", str(made), "--mode", "cpu"]) == 0
+    assert capsys.readouterr().out == f"{made}: 0 refused, 0 warnings\n"
+
+
 def test_a_refusal_is_exit_code_1_and_comes_first(made, capsys):
     document = json.loads(made.read_text())
     document["common_dump_settings"] |= {"iteration": 0, "colour": 1}

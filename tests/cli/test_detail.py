@@ -76,3 +76,11 @@ def test_a_pair_of_different_shapes_is_1_with_the_reason(two, capsys):
     assert "no details: left (2, 3) and right (2, 2) differ along axis 1 alone" in said.err
     assert "ERROR  c:output:0" in said.out
     assert files(two / "msdump-report") == [".gitignore", "results.json"]
+
+
+def test_the_first_failing_tensors_can_be_asked_for(two, capsys):
+    assert main(["compare", "L", "R", "--detail", "1"]) == 1
+    out = capsys.readouterr().out
+    assert "details of x_b:output:0: msdump-report/detail/x_b_output_0_summary.txt" in out
+    assert "1 more failing tensor" in out
+    assert not list((two / "msdump-report" / "detail").glob(".*"))

@@ -114,6 +114,29 @@ def test_every_bit_of_every_type_gets_there_and_back(dtype: str, tmp_path: Path)
         assert back.read(0, back.size).tobytes() == values.tobytes()
 
 
+def test_the_header_says_what_is_known(tmp_path: Path) -> None:
+    path = write_dump(
+        tmp_path / "d",
+        [
+            DumpTensor(view(np.zeros((6, 2, 16, 16), np.int8)), "output", None, "FracZ", (20, 6, 3, 2), 4),
+            DumpTensor(view(np.zeros((0, 300), np.float32)), "input"),
+            DumpTensor(view(np.zeros((1, 1, 1, 1, 16), np.uint8)), "input", memory_format="NC1HWC0"),
+        ],
+    )
+    told = decode(path.read_bytes())
+    (output,) = told["output"]
+    assert {key: output[key] for key in ("format", "original_shape", "sub_format")} == {
+        "format": 4,
+        "original_shape": (20, 6, 3, 2),
+        "sub_format": 4,
+    }
+    empty, blocked = told["input"]
+    assert empty == {"data_type": 1, "format": 2, "shape": (0, 300), "original_shape": (0, 300), "data": b""}
+    assert "original_shape" not in blocked
+    assert "dump_time" not in told
+    assert open_part(path, 2).spec.groups == 4
+
+
 def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
     good, bad = DumpTensor(view([1.0])), DumpTensor(view([1.0, 0.1]), dtype="bfloat16")
     with pytest.raises(MsdumpError, match=r"0\.1 is none that bfloat16 has"):
