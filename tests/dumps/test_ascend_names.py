@@ -1,17 +1,14 @@
 from itertools import takewhile
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.core.dumps.dump_tree import place_of
 from pytest_msdump.core.dumps.file_names import (
     SliceName,
     parse_ascend,
     slice_name,
 )
-from pytest_msdump.core.model.tensor import Coordinates
 
 TIME = 1600000000000003
 
@@ -59,30 +56,6 @@ def test_other_names_are_no_dumps(name):
 )
 def test_what_slicing_put_into_a_name_is_taken_out(op, parts):
     assert slice_name(op) == SliceName(*parts)
-
-
-@pytest.mark.parametrize(
-    ("below", "at"),
-    [
-        ("", (None, None, None, 0)),
-        ("3", (None, None, None, 3)),
-        ("7/3", (None, None, 7, 3)),
-        ("resnet/7/3", (None, "resnet", 7, 3)),
-        ("2/resnet/7/3", (2, "resnet", 7, 3)),
-        ("20260131235959/2/resnet/7/3", (2, "resnet", 7, 3)),
-        # A step of the user is above the time; the device's own count does not name the iteration then.
-        ("5/20260131235959/2/resnet/7/3", (2, "resnet", 7, 5)),
-        ("rank_4/Net/0/9", (4, "Net", 0, 9)),
-        ("1/Net_graph_2/2/9", (1, "Net", 2, 9)),
-        ("20260131235959/2", (2, None, None, 0)),
-        ("20260131235959/2/Add_op", (2, None, None, 0)),
-        ("20260131235959", (None, None, None, 0)),
-        ("2/Add_op", (2, None, None, 0)),
-    ],
-)
-def test_coordinates_come_from_the_directories(tmp_path, below, at):
-    parts = tuple(Path(below).parts)
-    assert place_of(tmp_path, parts).at == Coordinates(*at, occurrence=0)
 
 
 def by_fields(name):

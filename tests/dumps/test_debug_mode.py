@@ -1,6 +1,5 @@
 """Logs that PyTorch's DebugMode wrote, held to the tensors that were hashed, and damaged ones."""
 
-import copy
 import json
 import os
 import shutil
@@ -277,19 +276,6 @@ def test_a_rank_has_one_log_and_other_files_are_unexplained(tmp_path):
     shutil.copyfile(NORM, tmp_path / "rank_01.json")
     with pytest.raises(UnknownDumpFormatError, match="both of rank 1"):
         index(tmp_path)
-
-
-def test_stacks_that_are_no_stacks_give_no_line(tmp_path):
-    for stack in (
-        3,
-        "",
-        "File",
-        'File "a", line 99999999999, in f',
-        'File "/x/site-packages/a.py", line 1, in f\n    g',
-    ):
-        log = copy.deepcopy(hashed(scalar(1.0)))
-        log["logs"][0]["stack_trace"] = stack
-        assert [ref.line for ref in index(written(tmp_path, log)).refs] == [None]
 
 
 # -- PyTorch itself --------------------------------------------------------------------------------------------------

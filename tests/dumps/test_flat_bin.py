@@ -80,30 +80,6 @@ def test_names_are_read_from_the_right(name, expected):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        ADD.replace(".bin", ".npy"),
-        ADD.replace(".bin", ".bin.tmp"),
-        ADD.replace("_shape", ""),
-        ADD.replace("_input_0", ""),
-        ADD.replace("input", "in"),
-        ADD.replace("_0_", "_x_"),
-        ADD.replace("_Float32_DefaultFormat", "_Float32"),
-        ADD.replace("Float32_DefaultFormat", "DefaultFormat."),
-        "_input_0_shape_1_Float32_ND.bin",
-        "shape.bin",
-        "weights.bin",
-        "a-op0_output_0_shape_-1_Float32_ND.bin",
-        "a-op0_output_0_shape_²_Float32_ND.bin",
-        f"a-op0_output_0_shape_{'9' * 20}_Float32_ND.bin",
-        "",
-    ],
-)
-def test_other_names_are_left_alone(name):
-    assert parse_flat(name) is None
-
-
-@pytest.mark.parametrize(
     ("word", "dtype"),
     [("Float32", "<f4"), ("Float16", "<f2"), ("Float64", "<f8"), ("Int64", "<i8"), ("UInt16", "<u2"), ("Bool", "?")],
 )

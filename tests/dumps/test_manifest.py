@@ -50,16 +50,6 @@ def test_true_names_inputs_types_lines_and_places_come_from_the_manifest(tmp_pat
     assert (dump.dump.unexplained, dump.dump.older, dump.dump.notes) == ((), (), ())
 
 
-def test_a_model_that_is_called_twice_is_one_run(tmp_path):
-    with DumpWriter(tmp_path / "d") as writer:
-        for number in range(2):
-            writer.write("a", np.full(1, number))
-            writer.write("b", np.full(1, number))
-    refs = open_dump(tmp_path / "d").refs
-    assert [(r.key.op.name, r.key.op.at.occurrence) for r in refs] == [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
-    assert open_dump(tmp_path / "d").dump.older == ()
-
-
 def test_names_too_long_for_a_file_are_read_through_the_mapping(tmp_path):
     name = "scope/" * 60
     with DumpWriter(tmp_path / "d") as writer:

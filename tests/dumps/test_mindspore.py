@@ -46,20 +46,6 @@ def test_constants_have_no_iteration(tmp_path):
     assert dump.unexplained == ()
 
 
-def test_places_are_by_the_first_output_in_time(tmp_path):
-    name = "{0}.{0}-op0.0.0.{1}.{2}.0.DefaultFormat.Float32.npy"
-    files = [
-        ("Late", 1, "input"),
-        ("Late", 9, "output"),
-        ("Early", 2, "input"),
-        ("Early", 3, "output"),
-        ("In", 5, "input"),
-    ]
-    touch(tmp_path, *(f"rank_0/Net/0/0/{name.format(*file)}" for file in files))
-    places = {ref.key.op.op_type: ref.place for ref in index(tmp_path).refs}
-    assert places == {"Early": 0, "In": 1, "Late": 2}
-
-
 def test_what_does_not_belong_is_unexplained(tmp_path):
     touch(tmp_path, f"rank_0/Net/0/0/{RELU.format(5)}")
     strangers = [
@@ -121,20 +107,6 @@ def test_any_directory_of_a_tree_can_be_pointed_at(below):
     assert coordinates(root) == (0, "Lenet", 0, 0)
     assert len(index(root).refs) == 53
     assert index(root).unexplained == ()
-
-
-@pytest.mark.parametrize(
-    ("below", "expected"),
-    [
-        ("copied", (None, None, None, 0)),
-        ("copied/7", (None, None, None, 7)),
-        ("copied/2/7", (None, None, 2, 7)),
-        ("copied/Net/2/7", (None, "Net", 2, 7)),
-    ],
-)
-def test_what_a_copy_out_of_the_tree_no_longer_tells_is_unknown(tmp_path, below, expected):
-    touch(tmp_path / below, RELU.format(5))
-    assert coordinates(tmp_path / "copied") == expected
 
 
 def test_a_tree_in_which_every_name_is_too_long_is_recognised(tmp_path):

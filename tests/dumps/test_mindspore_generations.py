@@ -204,20 +204,6 @@ def test_tables_at_other_places_are_no_dump(tmp_path, path):
         index(tmp_path)
 
 
-@pytest.mark.parametrize("form", ["NC1HWC0", "FracZ", "FRACTAL_NZ", "FRACTAL_DECONV"])
-@pytest.mark.parametrize("field", ["", ".Float32"])
-def test_the_logical_shape_of_an_array_in_a_devices_format_is_unknown(tmp_path, form, field):
-    folder = tmp_path / "rank_0" / "Net" / "0" / "0"
-    folder.mkdir(parents=True)
-    np.save(folder / f"Add.a.1.1.5.output.0.{form}{field}.npy", np.zeros((1, 1, 2, 2, 16), "<f4"))
-    (ref,) = index(tmp_path).refs
-    view = open_ref(ref)
-    assert (view.spec.memory_format, view.spec.shape, view.spec.logical_shape) == (form, (1, 1, 2, 2, 16), None)
-    assert view.permuted((4, 0, 1, 2, 3)).shape == (16, 1, 1, 2, 2)
-    assert sum(block.size for block in view.blocks(10)) == view.size == 64
-    view.close()
-
-
 def test_padding_of_an_array_is_not_compared(tmp_path):
     logical = np.arange(2 * 19 * 3 * 4, dtype="<f4").reshape(2, 19, 3, 4)
     stored = np.full((2, 32, 3, 4), 7e7, "<f4")

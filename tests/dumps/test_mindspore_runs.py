@@ -3,11 +3,9 @@ from pathlib import Path
 import pytest
 from dump_builder import START
 
-from pytest_msdump.capabilities.ascend.reader import AscendReader
 from pytest_msdump.core.dumps.reruns import separate_tree_runs
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 
-GENERATIONS = Path(__file__).parents[1] / "data" / "generations"
 ROOT = Path("/dump")
 DATE = "20260131235959"
 ONE_FOLDER = "0/Net_graph_0/0/0"
@@ -58,16 +56,6 @@ def test_numbers_that_are_no_times_tell_no_steps():
     assert repeats.notes == ()
 
 
-def test_all_tensors_of_a_dump_file_belong_to_one_step():
-    refs = [tensor("a", time, io=io) for time in (1, 2) for io in ("input", "output")]
-    assert {(ref.key.io, ref.key.op.at.iteration) for ref in separate_tree_runs(ROOT, refs).newest} == {
-        ("input", 0),
-        ("output", 0),
-        ("input", 1),
-        ("output", 1),
-    }
-
-
 @pytest.mark.parametrize("ops", ["ab", "aab", "ababc", "aabba", "abbbaab", "ababb"])
 def test_where_no_steps_can_be_told_nothing_is_split(ops):
     repeats = separate_tree_runs(ROOT, runs(*ops))
@@ -95,19 +83,6 @@ def test_graphs_are_split_each_for_itself_from_the_paths_iteration_on():
         (1, 2),
     }
     assert len(repeats.notes) == 2
-
-
-def test_the_checked_in_run_is_split():
-    root = GENERATIONS / "g2_not_sunk"
-    dump = AscendReader().index(root)
-    repeats = separate_tree_runs(root, (*dump.refs, *dump.older))
-    assert repeats.older == ()
-    split = {(ref.key.op.name, ref.key.io, ref.key.op.at.iteration, ref.source.timestamp) for ref in repeats.newest}
-    expected = {
-        (ref.key.op.name, ref.key.io, ref.key.op.at.iteration, ref.source.timestamp)
-        for ref in AscendReader().index(GENERATIONS / "g2").refs
-    }
-    assert split == expected
 
 
 def in_step(op, time, step, index, *, date=DATE):

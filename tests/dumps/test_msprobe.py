@@ -170,15 +170,6 @@ def test_a_module_that_passes_a_mistake_on_is_not_accused_beside_it(words, capsy
     assert "1 inherited: 1" in lines
 
 
-def test_calls_know_the_module_around_them():
-    dump = index(DATA / "gelu")
-    around = {"Functional.gelu": "", "Tensor.__add__": "", "Functional.layer_norm": ".norm", "Functional.linear": ".up"}
-    assert {(op.label, op.at.occurrence): outer.label for op, outer in dump.around.items()} == {
-        **{(name, call): f"{call}{inner}" for call in (0, 1) for name, inner in around.items()},
-        **{(f"{call}.{name}", 0): f"{call}" for call in (0, 1) for name in ("norm", "up")},
-    }
-
-
 @pytest.mark.parametrize(
     "outer",
     ["Module.m.M.forward.0", "Torch.f.0.forward", "Torch.f.9.forward", "", "x", None, 3, [], {}, "M" * 5000],

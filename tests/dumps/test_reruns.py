@@ -150,33 +150,6 @@ def test_a_rerun_is_told_in_one_sentence_that_says_where():
     )
 
 
-def test_an_input_belongs_to_the_pass_of_the_next_output():
-    # The second pass did not write input 0: empty tensors are not written.
-    refs = [
-        tensor("x", 0),
-        tensor("a", 1, "input", 0),
-        tensor("a", 2, "input", 1),
-        tensor("a", 3),
-        tensor("a", 4, "input", 1),
-        tensor("a", 5),
-        tensor("a", 6, "input", 0),
-        tensor("a", 7, "input", 1),
-        tensor("a", 8),
-        tensor("y", 9),
-    ]
-    passes = [(io, slot, occurrence) for name, io, slot, occurrence in found(separate_runs(refs).newest) if name == "a"]
-    assert passes == [
-        ("input", 0, 0),
-        ("input", 1, 0),
-        ("output", 0, 0),
-        ("input", 1, 1),
-        ("output", 0, 1),
-        ("input", 0, 2),
-        ("input", 1, 2),
-        ("output", 0, 2),
-    ]
-
-
 def test_an_output_slot_missing_in_one_pass_keeps_its_number_in_the_next():
     refs = [
         tensor("a", 0, "output", 0),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -88,17 +87,6 @@ def test_a_mangled_name_is_judged_by_its_type_and_never_by_an_expression() -> No
     assert said(dump_mode=1, kernels=["name-regex(.*Mul.*)"]).selects_operator(mangled) is None
 
 
-@pytest.mark.parametrize(
-    ("mode", "scene"), [(0, ""), (1, "overflow"), (2, "overflow"), (3, "overflow"), (4, "exception")]
-)
-def test_op_debug_mode_is_a_scene_on_ascend(mode: int, scene: str) -> None:
-    one = said(op_debug_mode=mode, dump_mode=1, kernels=["ReLU"], iteration="3", input_output=2)
-    assert one.scene == scene
-    # The other keys do not count then.
-    assert (one.kernels == ()) is bool(scene)
-    assert one.selects_iteration(0) is bool(scene)
-
-
 def test_a_cpu_looks_for_no_overflow_and_takes_no_sample() -> None:
     sample = {"sample_mode": 1, "sample_num": 2}
     assert said("CPU", op_debug_mode=3).scene == ""
@@ -149,17 +137,6 @@ def test_a_directory_within_the_tree_is_told_by_the_same_files(inside: str) -> N
     run, _ = read_run(REAL / "listed" / inside)
     assert run is not None
     assert [one.kernels for one in run.configurations] == [("ReLU",)]
-
-
-def test_ranks_that_were_told_different_things_have_no_answer_in_common(tmp_path: Path) -> None:
-    for rank, mode in ((0, 1), (1, 2)):
-        folder = tmp_path / f"rank_{rank}" / ".dump_metadata"
-        folder.mkdir(parents=True)
-        (folder / "data_dump.json").write_text(json.dumps({"common_dump_settings": {"input_output": mode}}))
-    run, _ = read_run(tmp_path)
-    assert run is not None
-    assert run.configuration(None) is None
-    assert [getattr(run.configuration(rank), "io", None) for rank in (0, 1)] == ["input", "output"]
 
 
 def test_the_first_releases_keep_their_copy_above_the_nets(tmp_path: Path) -> None:

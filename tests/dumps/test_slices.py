@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from dumps.dumpmade import (
     FLOAT,
-    FLOAT16,
     TIME,
     box,
     dump2,
@@ -60,15 +59,6 @@ def write_slices(folder, values, axis, places, *, original=None):
     for number, part in enumerate(parts):
         name = f"Add.part_sgt_graph_0_op_lxslice{number}.6.3.{TIME + number}.4.12.0.0"
         put(folder, name, slice_file(part, attribute, original=original or part.shape))
-
-
-def test_golden_threads_are_joined_along_their_axis():
-    (ref,) = (one for one in index(GOLDEN / "left").refs if one.key.address == "auto_op:output:0")
-    first, second = ref.source.pieces
-    # Outputs are the last 560 and 280 bytes of the two files.
-    expected = np.frombuffer(first.read_bytes()[-560:] + second.read_bytes()[-280:], "<f4").reshape(6, 5, 7)
-    assert elements(ref).tobytes() == expected.tobytes()
-    assert opened(ref).spec.logical_shape == (6, 5, 7)
 
 
 def test_golden_slices_are_joined_under_the_name_of_the_operator():
@@ -151,15 +141,6 @@ def test_parts_that_make_no_whole_are_refused(tmp_path, boxes):
     (ref,) = index(tmp_path).refs
     with pytest.raises(TensorFileError, match="do not make one tensor along axis 0"):
         opened(ref)
-
-
-def test_slices_of_another_type_are_refused(tmp_path):
-    attribute = sliced_json(threads=False, total=2, cuts=[[2, 1]])
-    for number, (data_type, stored) in enumerate([(FLOAT, "<f4"), (FLOAT16, "<f2")]):
-        content = slice_file(np.ones((2, 2), stored), attribute, original=(2, 2), data_type=data_type)
-        put(tmp_path, f"Add.op_lxslice{number}.6.3.{TIME + number}.4.12.0.0", content)
-    with pytest.raises(TensorFileError, match="FLOAT16 in ND, the first slice is FLOAT in ND"):
-        opened(index(tmp_path).refs[0])
 
 
 def test_slices_that_tell_nothing_of_their_cut_are_refused_and_one_file_is_a_tensor(tmp_path):

@@ -197,21 +197,6 @@ def test_every_cut_of_a_table_keeps_the_rows_before_it():
         assert len(table.rows) <= max(whole, 0) + 1
 
 
-@pytest.mark.parametrize(
-    ("cells", "digits"),
-    [
-        ("1,2", 6),
-        ("1.25,2", 6),
-        ("1.2345678,2", 8),
-        ("0.000012345678e-5,9", 8),
-        ("1.2345678901234567890,2", 17),
-        ("123456789,1", 6),
-    ],
-)
-def test_the_digits_that_numbers_were_printed_with_are_counted(cells, digits):
-    assert row(cells, "Max Value,Min Value").digits == digits
-
-
 def test_each_statistic_and_label_has_one_column_title():
     columns = [column for fact in STATISTICS.values() for column in fact.columns]
     assert len(set(columns)) == len(columns)

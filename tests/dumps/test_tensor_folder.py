@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump.capabilities.tensor_files.folder import counted_name
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import open_dump
 from pytest_msdump.core.dumps.base import index_dump
@@ -66,25 +65,6 @@ def test_two_folders_are_gated_by_their_files(tmp_path: Path, capsys: pytest.Cap
         np.savez(tmp_path / side / "layers.1.npz", last)
     assert main(["compare", str(tmp_path / "left"), str(tmp_path / "right"), f"--report-dir={tmp_path}/report"]) == 1
     assert "2 tensors: 1 pass, 1 fail, 100 % of the reference compared" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("name", "counted"),
-    [
-        ("0017_conv1.npy", ("conv1", 17)),
-        ("00002__layers.0.q.pt", ("layers.0.q", 2)),
-        ("3-act.npz", ("act", 3)),
-        ("fc0_float32_8.npy", ("fc0", 8)),
-        ("h_1_bfloat16_0.npy", ("h_1", 0)),
-        ("conv1.npy", None),
-        ("12.npy", None),
-        ("1_2.npy", None),
-        ("conv_kernel_3.npy", None),
-        ("layers.0.npy", None),
-    ],
-)
-def test_names_with_a_number_of_order(name: str, counted: tuple[str, int] | None) -> None:
-    assert counted_name(name) == counted
 
 
 def test_numbers_of_order_pair_what_ran_again_by_occurrence(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dumps import dumpmade
 
 from pytest_msdump.capabilities.compat import dump_data_conversion, shape_conversion
 
@@ -95,6 +96,17 @@ def test_to_fractal_z_gets_the_number_of_groups(shape, custom, tmp_path):
     (weight,) = (CASE / "left").glob("Const.w_nchw_group4.*")
     assert shape(weight, "FRACTAL_Z", *flag) == 0
     assert list(written(tmp_path)) == [f"{weight.name}.output.0.4.npy"]
+
+
+@pytest.mark.parametrize(("header", "number"), [("LOOKUP_KEYS", 21), ("DECONV_SP_STRIDE8_TRANS", 15)])
+def test_formats_that_only_code_knows_are_spelled_as_the_manual_does(header, number, shape, custom, tmp_path):
+    values = np.arange(6, dtype=np.float32)
+    output = dumpmade.op_output(dumpmade.FLOAT, values.shape, values.nbytes, memory_format=number)
+    file = dumpmade.put(tmp_path, f"A.a.1.{TIME}", dumpmade.dump2(dumpmade.message(outputs=[output]), values.tobytes()))
+    words = custom(f"{header}_to_BN_WEIGHT", "def convert(a, b, array):\n    return array[::-1]\n")
+    assert shape(file, "BN_WEIGHT", *words) == 0
+    (array,) = written(tmp_path).values()
+    assert array.tolist() == values[::-1].tolist()
 
 
 @pytest.mark.parametrize(
