@@ -60,6 +60,19 @@ def test_an_unreadable_file_is_one_output_whose_opening_tells_why():
     assert dump.notes == ("1 file of which the header cannot be read, e.g. Add.empty.7.3.1600000000000003",)
 
 
+def test_names_of_every_kind_are_read_and_the_rest_is_told():
+    dump = index(GOLDEN / "b2_names" / "left")
+    assert {ref.key.op.label for ref in dump.refs} == {
+        "a_very_long_name",
+        "bad name",
+        "ffts_like",
+        "no_stream",
+        "short_ts",
+        "with_stream",
+    }
+    assert dump.unexplained == (Path("nodots"),)
+
+
 WHOLE = one_output(ONES)
 SPACES = dump2(message(outputs=[op_output(FLOAT, (1,), 4)], buffers=[8]), bytes(12))
 MAPPING = f"123456789,Add.{'x' * 300}.1.1.{TIME}\nAdd.op.1.1.{TIME},Add.never.1.1.{TIME}"
@@ -120,3 +133,22 @@ def test_other_folders_are_not_taken_for_dumps(tmp_path, name):
     put(tmp_path, name, b"text")
     with pytest.raises(UnknownDumpFormatError, match=rf"names like '{name}'"):
         index(tmp_path)
+
+
+GOLDEN_FILES = sorted(
+    path
+    for side in ("left", "right")
+    for path in GOLDEN.glob(f"*/{side}/*")
+    if path.suffix not in (".npy", ".csv", ".txt", ".pb") and path.name != "nodots"
+)
+
+
+def test_every_golden_dump_file_is_indexed():
+    indexed = {
+        piece
+        for root in {path.parent for path in GOLDEN_FILES}
+        for ref in index(root).refs
+        for piece in (ref.source.path, *ref.source.pieces)
+    }
+    assert set(GOLDEN_FILES) == indexed
+    assert len(GOLDEN_FILES) > 130
