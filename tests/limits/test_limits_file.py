@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 from dataclasses import replace
@@ -25,7 +26,7 @@ from pytest_msdump.capabilities.calibrate.limits_file import (
     parse_limits,
 )
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.limits.policy import Policy
+from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
 from pytest_msdump.core.model.dump import Dump, Edge, Manifest, Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates
 
@@ -158,6 +159,25 @@ def test_other_versions_of_the_metrics_are_refused() -> None:
 
 
 # -- the level between rules and profile --
+
+
+def test_the_file_goes_before_the_profile_and_behind_all_else() -> None:
+    until = datetime.date(2999, 1, 1)
+    levels: list[tuple[dict[str, Any], str]] = [
+        ({}, "msdump.limits.json: 12 × 1.1e-07"),
+        ({"rules": (Rule({EUCLID: (0.1, None)}, label="the rule"),)}, "the rule"),
+        (
+            {"known_drift": (KnownDrift("*", "why", until, {EUCLID: (0.2, None)}),)},
+            'known drift "why" until 2999-01-01',
+        ),
+        ({"thresholds": {"rel_euclid": 0.3}}, "--msdump-threshold rel_euclid=0.3"),
+        ({"marker": {"rel_euclid": 0.4}}, "limit rel_euclid=0.4"),
+    ]
+    given_so_far: dict[str, Any] = {}
+    for more, rule in levels:
+        given_so_far |= more
+        assert rules_of(limits_of(policy(**given_so_far)))[EUCLID] == rule
+        assert rules_of(limits_of(policy(**given_so_far)))[LARGEST] == "msdump.limits.json: 12 × 2.1e-07"
 
 
 def test_the_statement_is_a_note_of_the_verdict() -> None:

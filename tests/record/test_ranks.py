@@ -215,6 +215,21 @@ def test_folders_of_ranks_inside_of_one_another_end_nowhere(tmp_path):
     assert len(open_dump(folder).refs) == 4
 
 
+def test_files_beside_the_ranks_are_unexplained(tmp_path):
+    folder = record(tmp_path / "d")
+    (folder / "log.txt").touch()
+    (folder / "rank_0/log.txt").touch()
+    (folder / "logs").mkdir()
+    (folder / "logs/a.0.1700000000000000.npy").touch()
+    dump = open_dump(folder).dump
+    assert [path.as_posix() for path in dump.unexplained] == [
+        "log.txt",
+        "logs/a.0.1700000000000000.npy",
+        "rank_0/log.txt",
+    ]
+    assert len(dump.refs) == 4
+
+
 def test_a_run_that_is_going_on_is_not_whole(tmp_path):
     (record(tmp_path / "d") / "msdump.journal").touch()
     assert "the recording has not ended" in refused(tmp_path / "d")

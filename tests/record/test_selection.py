@@ -66,6 +66,10 @@ def test_the_model_comes_first_by_the_name_of_its_type(model):
     assert [*named(Net(Net=Linear()))] == ["Net_", "Net"]
 
 
+def test_a_model_that_is_a_sequential_keeps_its_own_output():
+    assert all_of(Sequential(**{"0": Linear()})) == ["Sequential", "0"]
+
+
 @pytest.mark.parametrize(
     ("asked", "names"),
     [

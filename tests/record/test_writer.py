@@ -57,6 +57,12 @@ def test_bits_that_do_not_make_up_the_shape_are_refused(tmp_path):
         writer.write("op", RawArray(bytes(10), (2, 3), "bfloat16"))
 
 
+@pytest.mark.parametrize("array", [np.array(["a"]), np.array([None]), np.zeros(2, "f4,i4"), np.zeros(2, "M8[s]")])
+def test_what_holds_no_numbers_is_refused(tmp_path, array):
+    with DumpWriter(tmp_path / "d") as writer, pytest.raises(ConfigError, match="cannot be recorded as numbers"):
+        writer.write("op", array)
+
+
 def test_two_true_names_of_one_spelling_get_two_file_names(tmp_path):
     with DumpWriter(tmp_path / "d") as writer:
         names = [writer.write(op, np.zeros(1)).name for op in ("a.b", "a/b", "a.b", "a_b_2", "c_input")]

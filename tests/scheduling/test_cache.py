@@ -74,6 +74,16 @@ def test_a_second_run_measures_nothing_and_says_the_same(compare, dumps):
     assert results(dumps)["notes"] == ["cache: 4 of 4 pairs from earlier runs"]
 
 
+def test_without_asking_nothing_is_kept(compare, dumps):
+    assert compare(cache="off")[1] == ALL
+    assert not (dumps / ".msdump-cache").exists()
+
+
+def test_what_is_kept_is_no_business_of_version_control(compare, dumps):
+    compare()
+    assert (dumps / ".msdump-cache" / ".gitignore").read_text() == "*\n"
+
+
 def touched(dumps):
     os.utime(file_of(dumps / "left", "op2"))
 
