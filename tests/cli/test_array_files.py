@@ -43,21 +43,6 @@ def test_a_damaged_file_is_one_line_and_4(damaged, words, tmp_path, capsys):
     assert line.startswith(f"msdump: {tmp_path / damaged}: ")
 
 
-@pytest.mark.parametrize("to", ["npy", "npz", "txt", "bin"])
-def test_every_array_becomes_a_file_or_member_of_its_name(archive, tmp_path, to):
-    assert ran("convert", archive, "--to", to, "--out", tmp_path / "out") == 0
-    names = sorted(path.name for path in (tmp_path / "out").iterdir())
-    if to == "npz":
-        assert names == ["a.npz"]
-        found = np.load(tmp_path / "out" / "a.npz")
-        assert {name: found[name].tolist() for name in found.files} == {
-            name: array.tolist() for name, array in ARRAYS.items()
-        }
-    else:
-        ends = {"bin": (".5.float32.ND.bin", ".6.float64.ND.bin")}.get(to, (f".{to}",) * 2)
-        assert names == [f"net.conv10{ends[0]}", f"net.conv2{ends[1]}"]
-
-
 @pytest.mark.parametrize("to", ["npy", "npz"])
 def test_two_names_that_become_one_file_are_not_written_over_each_other(tmp_path, capsys, to):
     np.savez(

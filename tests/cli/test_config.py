@@ -127,13 +127,6 @@ def test_a_new_acl_json_passes_its_own_check(arguments, expected, tmp_path, caps
     assert capsys.readouterr().out == f"{file}: 0 refused, 0 warnings\n"
 
 
-def test_explain_goes_key_by_key(made, capsys):
-    assert main(["config", "explain", str(made)]) == 0
-    said = capsys.readouterr().out
-    assert 'common_dump_settings.iteration = "8|9"\n    step 9, step 10 of the script' in said
-    assert 'common_dump_settings.file_format = "bin" (default)' in said
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -36,39 +36,6 @@ def conv(tmp_path) -> Path:
     )
 
 
-def test_what_is_converted_to_a_format_compares_equal_to_the_original(conv, tmp_path):
-    assert convert(conv.parent, "--out", tmp_path / "out", "--memory-format", "NCHW") == 0
-    write_reference(tmp_path / "reference", {"conv": HALF})
-    words = ["--report-dir", str(tmp_path / "report"), "--profile", "bitwise"]
-    assert main(["compare", str(tmp_path / "out"), str(tmp_path / "reference"), *words]) == 0
-    assert main(["compare", str(tmp_path / "out"), str(conv.parent), *words]) == 0
-
-
-@pytest.mark.parametrize(
-    ("to", "name"),
-    [
-        ("npy", "output.0.2x19x5x7.npy"),
-        ("msnpy", "output.0.NCHW.npy"),
-        ("bin", "output.0.2_19_5_7.float16.NCHW.bin"),
-        ("txt", "output.0.2x19x5x7.txt"),
-        ("npz", "npz"),
-    ],
-)
-def test_every_kind_holds_the_values_under_its_name(to, name, conv, tmp_path):
-    assert convert(conv, "--out", tmp_path / "out", "--memory-format", "nchw", "--to", to) == 0
-    (path,) = (tmp_path / "out").iterdir()
-    assert path.name == f"{conv.name}.{name}"
-    if to == "bin":
-        assert path.read_bytes() == HALF.tobytes()
-    elif to == "txt":
-        np.testing.assert_array_equal(np.loadtxt(path).reshape(HALF.shape), HALF)
-    elif to == "npz":
-        with np.load(path) as archive:
-            np.testing.assert_array_equal(archive["output.0"], HALF)
-    else:
-        np.testing.assert_array_equal(np.load(path), HALF)
-
-
 @pytest.mark.parametrize(
     ("number", "name", "width"), [(27, "bfloat16", 2), (34, "float8_e5m2", 1), (33, "hifloat8", 1), (29, "uint1", 1)]
 )
@@ -145,14 +112,6 @@ def test_an_array_is_brought_to_a_format_when_somebody_says_what_it_is_in(tmp_pa
     np.testing.assert_array_equal(np.load(path), HALF.transpose(0, 2, 3, 1))
     # The list of the first time is gone with what it told of.
     assert not (tmp_path / "out" / FAILED).exists()
-
-
-def test_a_protobuf_of_the_original_model_becomes_a_reference(tmp_path):
-    values = np.arange(6, dtype="<f4")
-    output = dumpmade.op_output(1, (6,), 0, data=values.tobytes())
-    dumpmade.put(tmp_path / "pb", f"conv1.0.{dumpmade.TIME}.pb", dumpmade.message(outputs=[output], version="1.0"))
-    assert convert(tmp_path / "pb", "--out", tmp_path / "out") == 0
-    np.testing.assert_array_equal(open_dump(tmp_path / "out").read("conv1"), values)
 
 
 # -- names ------------------------------------------------------------------------------------------------------------
@@ -284,20 +243,6 @@ def test_a_mapping_leads_no_file_out_of_the_output_folder(name, tmp_path):
     assert not list(tmp_path.glob("*escaped*"))
 
 
-@pytest.mark.parametrize("to", ["npy", "bin", "txt", "npz", "msnpy"])
-@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3)])
-def test_scalars_and_empty_tensors_are_files_like_others(shape, to, tmp_path):
-    content = dumpmade.one_output(np.full(shape, 5, "<f4"))
-    dumpmade.put(tmp_path / "dump", f"Op.a.1.1.{dumpmade.TIME}", content)
-    for words in ((), ("--memory-format", "ND")):
-        assert convert(tmp_path / "dump", "--out", tmp_path / "out", "--to", to, *words) == 0
-    for path in (tmp_path / "out").glob("*.npy"):
-        assert np.load(path).shape == shape
-    if to in ("npy", "bin", "msnpy"):
-        (ref, *_) = open_dump(tmp_path / "out").refs
-        assert open_view(ref).size == np.prod(shape, dtype=int)
-
-
 def test_a_line_break_in_a_name_forges_no_line_of_the_list(tmp_path, capsys):
     file = dumpmade.put(tmp_path / "dump", f"Op.a\nforged.1.1.{dumpmade.TIME}", b"broken")
     assert convert(file.parent, "--out", tmp_path / "out") == 1
@@ -312,12 +257,3 @@ def test_a_shape_is_for_one_file(conv, tmp_path, capsys):
     words = ("--out", tmp_path / "out", "--memory-format", "NCHW", "--shape", "2,19,5,7")
     assert convert(conv.parent, *words) == 4
     assert "--shape is for one file, and there are 2" in capsys.readouterr().err
-
-
-def test_what_a_users_function_raises_is_a_failure_of_its_tensor(conv, tmp_path):
-    folder = tmp_path / "code" / "format_convert"
-    folder.mkdir(parents=True)
-    (folder / "convert_NC1HWC0_to_NCHW.py").write_text("def convert(a, b, c):\n    raise ValueError('mine')\n")
-    words = ("--memory-format", "NCHW", "--code", tmp_path / "code")
-    assert convert(conv, "--out", tmp_path / "out", *words) == 1
-    assert "raised ValueError: mine" in (tmp_path / "out" / FAILED).read_text()

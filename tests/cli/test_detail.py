@@ -37,15 +37,6 @@ def test_the_verdict_decides_the_exit_code_and_files_are_written_either_way(two,
     assert "msdump-report/detail/a_output_0_summary.txt" in capsys.readouterr().out
 
 
-def test_a_folder_a_list_and_files_of_a_size_can_be_chosen(two):
-    code = main(["compare", "L", "R", "-d", "a", "-o", "out", "--top", "2", "--rows", "4"])
-    assert code == 0
-    assert {"a_output_0_0.csv", "a_output_0_4.csv"} < set(files(two / "out"))
-    assert len((two / "out" / "a_output_0_absolute_error_topn.csv").read_text().splitlines()) == 3
-    assert main(["compare", "L", "R", "-d", "a", "-o", "brief", "--rows", "0"]) == 0
-    assert len(files(two / "brief")) == 3
-
-
 @pytest.mark.parametrize(
     ("words", "slots"), [(["-d", "s"], [0, 1, 2]), (["-d", "s", "-i", "1"], [1]), (["-d", "s:output:2"], [2])]
 )

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from pytest_msdump import cli
-from pytest_msdump.core.facts.profiles import PROFILES
 
 
 def parsers(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str, ...]]:
@@ -35,17 +34,3 @@ def test_it_fits_says_what_is_done_and_names_no_flag_of_pytest(words, monkeypatc
     # A description, not yet the list of arguments.
     assert not said.startswith(("positional", "options"))
     assert "--msdump-" not in text
-
-
-def test_names_that_are_allowed_are_listed(monkeypatch, capsys) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit):
-        cli.main(["compare", "--help"])
-    text = capsys.readouterr().out
-    for flag, names in {
-        "--io": ("output", "input", "all"),
-        "--show": ("causes", "failing", "all"),
-    }.items():
-        assert f"{flag} {{{','.join(names)}}}" in text
-    # Too many for the width of a terminal.
-    assert f"named limits: {', '.join(PROFILES)} (default: default)" in " ".join(text.split())

@@ -300,23 +300,6 @@ def test_a_line_is_told_with_operators_shapes_neighbours_and_files(run_with_grap
     assert max(len(line) for line in lines[1:] if not line.endswith(".npy")) <= width
 
 
-def test_a_line_as_json_and_by_its_code(run_with_graph, capsys):
-    by_place = entry(capsys, run_with_graph, "--line", "ms_side.py:36")["operators"]
-    by_code = entry(capsys, run_with_graph, "--line", "self.pool2(self.relu2(")["operators"]
-    assert by_place == by_code
-    assert [operator["place"] for operator in by_place] == [4, 5, 6, 7]
-    assert all(operator["lines"][0]["line"] == 36 for operator in by_place)
-    assert by_place[0]["host_outputs"] == [{"dtype": "float32", "shape": [2, 12, 6, 6], "memory_format": None}]
-    assert by_place[0]["device_outputs"][0]["memory_format"] == "DefaultFormat"
-
-
-def test_every_file_of_a_line_leads_back_to_it(run_with_graph, capsys):
-    for operator in entry(capsys, run_with_graph, "--line", "ms_side.py:37")["operators"]:
-        for tensor in operator["tensors"]:
-            back = entry(capsys, tensor["file"])["operator"]
-            assert (back["name"], back["lines"]) == (operator["name"], operator["lines"])
-
-
 # Checks.
 
 
@@ -356,14 +339,6 @@ def test_text_files_are_those_of_numpy_savetxt(tmp_path, capsys):
         assert written.read_bytes() == (tmp_path / "expected.txt").read_bytes()
 
 
-def test_a_dump_file_gives_a_text_file_for_each_tensor(tmp_path, capsys):
-    (path,) = (DATA / "generations" / "g5").rglob("BiasAdd.*0010")
-    told(capsys, path, "--save-txt", tmp_path)
-    names = sorted(file.name for file in tmp_path.iterdir())
-    assert names == [f"{path.name}.input.0.txt", f"{path.name}.output.0.txt"]
-    assert np.loadtxt(tmp_path / names[0]).size == 12
-
-
 def test_a_full_disk_leaves_no_text(tmp_path, capsys, monkeypatch):
     def full(*_: object, **_named: object) -> None:
         raise OSError(28, "No space left on device")
@@ -391,15 +366,6 @@ def test_what_cannot_be_meant_is_one_line_and_4(tmp_path, capsys):
     assert "no known format has names like" in refused(capsys, tmp_path / "a.xyz")
     (tmp_path / "a.ir").write_text("?")
     assert "a.ir" in refused(capsys, tmp_path / "a.ir")
-
-
-def test_thresholds_are_set_on_the_command_line(capsys):
-    assert "no check hit" in told(capsys, LENET, "--check")
-    text = told(capsys, LENET, "--check", "--check-set", "tensor_too_large.max_gt=2", code=1)
-    assert "(tensor_too_large" not in text
-    assert "tensor_too_large: the tensor is large" in text
-    assert "max_gt=2)" in text
-    assert "did you mean 'max_gt'" in refused(capsys, LENET, "--check", "--check-set", "tensor_too_large.max_g=2")
 
 
 def test_every_file_of_a_line_is_listed_when_all_is_wanted(run_with_graph, capsys):

@@ -82,19 +82,6 @@ def walk(seconds: float, count: int, *, quiet: bool = False, loops: int = 1) -> 
         assert seen == list(range(count))
 
 
-def test_a_log_gets_a_line_in_ten_seconds_at_most(capsys: pytest.CaptureFixture[str]) -> None:
-    walk(1.0, 35)
-    assert capsys.readouterr().err.splitlines() == [f"msdump walk: {done} of 35 steps" for done in (10, 20, 30)]
-
-
-def test_nothing_is_shown_of_what_is_short(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    walk(0.009, 100)
-    assert capsys.readouterr() == ("", "")
-    terminal = open_terminal(monkeypatch)
-    walk(0.009, 100)
-    assert terminal.getvalue() == ""
-
-
 def test_a_terminal_gets_a_bar_that_goes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = open_terminal(monkeypatch)
     walk(0.5, 10)
@@ -118,14 +105,6 @@ def test_the_bar_goes_when_the_loop_breaks(monkeypatch: pytest.MonkeyPatch) -> N
     shown = terminal.getvalue()
     assert "msdump walk: steps" in ANSI.sub("", shown)
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
-
-
-@pytest.mark.parametrize("surroundings", [("CI", "true"), ("TERM", "dumb")])
-def test_a_terminal_of_a_job_is_a_log(monkeypatch: pytest.MonkeyPatch, surroundings: tuple[str, str]) -> None:
-    terminal = open_terminal(monkeypatch)
-    monkeypatch.setenv(*surroundings)
-    walk(1.0, 15)
-    assert terminal.getvalue() == "msdump walk: 10 of 15 steps\n"
 
 
 def test_quiet_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

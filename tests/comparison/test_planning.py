@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dump_builder import START, write_mindspore, write_reference
+from dump_builder import write_mindspore
 
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
@@ -29,25 +29,12 @@ def run(root: Path, *ops: str, **where) -> Path:
     return root
 
 
-def test_only_coordinates_that_vary_are_named(tmp_path):
-    run(tmp_path / "run", "Default/a", iteration=0)
-    run(tmp_path / "run", "Default/a", iteration=2, start=START + 10**6)
-    assert names(tmp_path / "run") == ["Default/a[iter0]", "Default/a[iter2]"]
-    run(tmp_path / "run", "Default/a", rank=1)
-    assert "Default/a[rank1-iter0]" in names(tmp_path / "run")
-
-
 def test_a_loop_names_its_occurrences():
     loop = Path(__file__).parents[1] / "data" / "hazards" / "while_loop"
     found = names(loop, iteration="0")
     assert [name for name in found if "Less" in name] == [
         f"Default/Less-op0[graph0-iter0-occ{number}]" for number in range(4)
     ]
-
-
-def test_names_are_made_fit_to_type_and_to_print(tmp_path):
-    write_reference(tmp_path / "run", {"a::b": np.ones(2), "esc\x1b[31m": np.ones(2)})
-    assert names(tmp_path / "run") == ["a:_:b", "esc\\x1b[31m"]
 
 
 def test_two_types_of_one_name_get_their_types(tmp_path):
@@ -69,14 +56,6 @@ def test_the_digest_knows_files_and_options(lenet, tmp_path):
     file.chmod(0o600)
     file.write_bytes(file.read_bytes() + b"\0")
     assert planned(lenet / "target", tmp_path / "right").digest != before
-
-
-def test_planning_opens_no_tensor(lenet, tmp_path):
-    shutil.copytree(lenet / "target", tmp_path / "left")
-    for file in (tmp_path / "left").rglob("*.npy"):
-        file.chmod(0o600)
-        file.write_bytes(b"no tensor at all")
-    assert len(planned(tmp_path / "left", lenet / "target").pairing.pairs) == 23
 
 
 def test_an_execution_order_kept_elsewhere_gives_names(tmp_path):

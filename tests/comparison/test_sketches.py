@@ -11,11 +11,11 @@ import pytest
 from dump_builder import write_reference
 
 from pytest_msdump.capabilities.causes.growth import drift_of
-from pytest_msdump.capabilities.statistics.count_sketch import metrics_of, sketch_of
+from pytest_msdump.capabilities.statistics.count_sketch import sketch_of
 from pytest_msdump.capabilities.statistics.reader import READER
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.comparing import compare_pair
-from pytest_msdump.core.limits.policy import Policy, Rule
+from pytest_msdump.core.limits.policy import Policy
 from pytest_msdump.core.model.tensor import OpKey, Pair, TensorKey, TensorRef, TensorSource, TensorSpec, Transform
 from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.record import DumpWriter
@@ -61,15 +61,6 @@ def drifted(size, seed=0):
     noise = draw.standard_normal(SHAPE)
     noise *= size * np.linalg.norm(right) / np.linalg.norm(noise)
     return (right + noise).astype("f4"), right
-
-
-@pytest.mark.parametrize("size", [1e-6, 1e-3, 0.1, 3.0])
-def test_the_cosine_is_in_its_interval(size):
-    left, right = (side.astype("f8").ravel() for side in drifted(size))
-    exact = left @ right / np.linalg.norm(left) / np.linalg.norm(right)
-    interval = metrics_of(sketch_of(Held(left)).sketch, sketch_of(Held(right)).sketch)["cosine_similarity"]
-    assert interval.low <= exact <= interval.high
-    assert 1 - interval.low < 1.5 * (1 - exact)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e300])
@@ -149,14 +140,6 @@ def test_a_slice_whose_norm_is_within_the_limit_is_not_judged_and_never_passes()
     assert said_of_slices(record)[1:] == ([], True)
     assert SLICE not in {check.metric for check in record.checks}
     assert SLICE not in record.statistics.at_least
-
-
-@pytest.mark.parametrize(("axis", "is_judged"), [(0, False), (1, True), (2, False)])
-def test_norms_are_of_the_second_axis_alone(axis, is_judged):
-    left, right = one_channel_halved()
-    rule = Rule({SLICE: (0.4, None)}, slice_axis=axis)
-    _, findings, is_unjudged = said_of_slices(compared(sketched(left), sketched(right), rules=(rule,)))
-    assert (bool(findings), is_unjudged) == (is_judged, not is_judged)
 
 
 def test_norms_are_of_the_axis_that_was_sketched(tmp_path):

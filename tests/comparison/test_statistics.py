@@ -20,21 +20,6 @@ def tensors(root, *ops, start=1_700_000_000_000_000):
     return root
 
 
-def names(dump):
-    return [(ref.key.op.name, ref.reader, ref.place) for ref in dump.refs]
-
-
-def test_tensors_have_the_statistics_of_their_run(tmp_path):
-    tensors(tmp_path, "a", "b")
-    path = write_statistics(tmp_path, [("Default/b", ONES)])
-    first, second = index(tmp_path).refs
-    assert first.statistics is None
-    assert second.reader == "mindspore"
-    assert (second.statistics.values["maximum"], second.statistics.source.part) == (1, 2)
-    assert (second.statistics.spec.shape, second.statistics.source.path) == ((2, 3), path)
-    assert len({*index(tmp_path).refs}) == 2
-
-
 def test_a_dump_of_statistics_alone_has_a_reader_of_its_own(tmp_path):
     path = write_statistics(tmp_path, [("Default_a", ONES)])
     for root in (tmp_path, tmp_path / "rank_0/Net/0", path.parent, path):
@@ -48,17 +33,6 @@ def test_what_was_not_saved_cannot_be_opened_and_that_is_said(tmp_path):
     (ref,) = index(tmp_path).refs
     with pytest.raises(TensorFileError, match=r"statistic\.csv: line 2 has statistics of Default_a:output:0"):
         open_view(ref)
-
-
-def test_a_run_before_into_the_same_directory_keeps_its_statistics_apart(tmp_path):
-    tensors(tmp_path, "a", "b")
-    tensors(tmp_path, "a", "b", start=1_700_000_100_000_000)
-    path = write_statistics(tmp_path, [("Default_a", ONES), ("Default_b", ONES)])
-    later = [line.replace(",17000000000", ",17000001000") for line in path.read_text().splitlines()[1:]]
-    path.write_text(path.read_text() + "".join(f"{line}\n" for line in later))
-    dump = index(tmp_path)
-    assert [ref.statistics.source.part for ref in dump.refs] == [4, 5]
-    assert [ref.statistics.source.part for ref in dump.older] == [2, 3]
 
 
 def test_occurrences_of_a_loop_have_each_their_own_row(tmp_path):

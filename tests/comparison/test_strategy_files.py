@@ -191,12 +191,6 @@ def test_without_axes_what_the_file_does_not_have_stays_each_ranks_own(tmp_path)
     assert sum("hidden" in ref.key.op.name for ref in planned.left.refs) == 8
 
 
-def test_the_suite_wins_over_the_file(tmp_path):
-    file = run(tmp_path, layouts={**LAYOUTS, "0-head.first": ([2, 2], [0, 1])})
-    dims = f'{HIDDEN_DIMS}[[msdump.dims]]\nmatch = "head.first"\ndims = "i[dp] o[tp]"\n'
-    assert found_in(tmp_path, file, dims=dims)["head.first"].equal
-
-
 def test_a_copy_that_differs_on_another_stage_is_named(tmp_path):
     file = run(tmp_path, change=lambda rank, name, values: values + (rank == 7 and name == "tied"))
     told = found_in(tmp_path, file)["tied"].verdict.findings[0].message

@@ -296,16 +296,15 @@ def test_a_worker_of_a_cluster_gets_the_further_files_with_its_pair(tmp_path):
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
-def test_pytest_takes_both_from_the_command_line_the_suite_file_and_the_ini_file(pytester, workers):
+def test_pytest_takes_both_from_the_command_line_the_suite_file_and_the_ini_file(pytester):
     runs(pytester.path, {"left": 3e-7, "right": 1e-7, "third": 2e-7})
-    given = ["--msdump-left=left", "--msdump-right=right", "-p", "no:cacheprovider", *workers]
-    result = pytester.runpytest_subprocess(*given, "--msdump-golden=golden")
+    given = ["--msdump-left=left", "--msdump-right=right", "-p", "no:cacheprovider"]
+    result = pytester.runpytest_subprocess(*given, "--msdump-golden=golden", "-n", "2")
     result.assert_outcomes(failed=1, passed=1)
     result.stdout.fnmatch_lines(["*golden = more exact*golden*", "*left against golden*"])
     (pytester.path / "msdump.toml").write_text('[msdump]\nleft = "left"\nright = "right"\ngolden = "golden"\n')
     (pytester.path / "pytest.ini").write_text("[pytest]\nmsdump_third = third\n")
-    pytester.runpytest_subprocess("msdump.toml", "-p", "no:cacheprovider", *workers).assert_outcomes(passed=2)
+    pytester.runpytest_subprocess("msdump.toml", "-p", "no:cacheprovider").assert_outcomes(passed=2)
 
 
 # -- tensors that were not saved ---------------------------------------------------------------------------------------

@@ -61,15 +61,6 @@ def test_the_entry_that_is_named_makes_the_dumps_pass(left, right, key, tmp_path
     assert main(["compare", "--config", "s.toml"]) == 0
 
 
-@pytest.mark.parametrize(
-    "ids", [[[5, 9, 3, 1], [4, 8, 2, 2]], [[2, 2, 2, 2], [2, 2, 2, 2]]], ids=["other tokens", "no tokens"]
-)
-def test_other_tokens_have_no_entry(ids, tmp_path, monkeypatch, capsys):
-    recorded(tmp_path / "left", padded(SEQUENCES, 6, "right"))
-    recorded(tmp_path / "right", np.array(ids))
-    assert entry(tmp_path, monkeypatch, capsys) == (1, None)
-
-
 def test_a_mask_is_no_tensor_of_ids(tmp_path, monkeypatch, capsys):
     recorded(tmp_path / "left", padded([[1, 1, 1]], 6, "left"))
     recorded(tmp_path / "right", padded([[1, 1, 1]], 4, "right"))

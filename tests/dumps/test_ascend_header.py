@@ -2,10 +2,8 @@ import struct
 
 import pytest
 from dumps.dumpmade import (
-    BF16,
     FLOAT,
     FLOAT16,
-    FRACTAL_Z,
     INT32,
     NC1HWC0,
     chunk,
@@ -53,37 +51,12 @@ def test_a_header_written_by_hand_is_read_field_by_field():
     assert BY_HAND[second.start :][:12] == bytes.fromhex("0000003c0040004200440045")
 
 
-def test_data_follows_as_inputs_then_outputs_though_outputs_are_told_first():
-    header = header_of(
-        dump2(
-            message(
-                outputs=[op_output(FLOAT, (1,), 4), op_output(FLOAT, (2,), 8)],
-                inputs=[op_input(FLOAT, (3,), 12)],
-                buffers=[100],
-            ),
-            bytes(124),
-        )
-    )
-    begin = header.tensors[0].start
-    assert [(one.io, one.slot, one.start - begin) for one in header.tensors] == [
-        ("input", 0, 0),
-        ("output", 0, 12),
-        ("output", 1, 16),
-    ]
-    assert (len(header.raw), header.end - begin) == (1, 124)
-
-
 def test_all_in_protobuf_data_is_found_where_it_is():
     data = message(outputs=[op_output(FLOAT16, (2,), 0, data=b"abcd")], op_name="n", version="1.0")
     header = header_of(data)
     (tensor,) = header.tensors
     assert (header.container, header.op_name) == ("protobuf", "n")
     assert (data[tensor.start :][: tensor.size], tensor.size) == (b"abcd", 4)
-
-
-def test_all_in_protobuf_a_size_without_data_is_a_size_of_nothing():
-    (tensor,) = header_of(message(outputs=[op_output(FLOAT16, (2,), 4)], version="1.0")).tensors
-    assert tensor.size == 0
 
 
 def test_data_inside_a_header_of_version_2_takes_no_place_behind_it():
@@ -118,18 +91,6 @@ def test_where_a_tensor_was_on_the_device_is_told():
     assert [one.address for one in header_of(nano([], [nano_tensor("output", 1, (5,), 10)])).tensors] == [4096]
 
 
-def test_data_types_of_a_nano_dump_count_otherwise():
-    for value, dtype in ((0, "float32"), (1, "float16"), (2, "int8"), (12, "bool"), (27, "bfloat16"), (5, "unknown")):
-        (tensor,) = header_of(nano([], [nano_tensor("output", value, (1,), 8)], bytes(8))).tensors
-        assert tensor.data_type.dtype == dtype
-
-
-@pytest.mark.parametrize(("value", "dtype"), [(0, "undefined"), (11, "bool"), (12, "float64"), (BF16, "bfloat16")])
-def test_data_types_are_those_of_the_dump(value, dtype):
-    (tensor,) = header_of(dump2(message(outputs=[op_output(value, (1,), 8)]), bytes(8))).tensors
-    assert tensor.data_type.dtype == dtype
-
-
 def test_every_data_type_and_format_has_a_name_of_its_own():
     assert sorted(DATA_TYPES) == list(range(41))
     assert sorted(GE_DATA_TYPES) == [number for number in range(33) if number != 5]
@@ -149,31 +110,10 @@ def test_what_no_table_knows_is_named_by_its_number():
     )
 
 
-@pytest.mark.parametrize(("sub_format", "groups"), [(None, 1), (0, 1), (1, 1), (48, 48), (2**64 - 1, 1)])
-def test_groups_are_one_unless_told(sub_format, groups):
-    output = op_output(FLOAT16, (1,), 2, memory_format=FRACTAL_Z, groups=sub_format)
-    assert header_of(dump2(message(outputs=[output]), bytes(2))).tensors[0].groups == groups
-
-
-def test_a_scalar_has_no_shape_and_an_empty_original_shape_is_none():
-    outputs = [
-        op_output(FLOAT, None, 4),
-        op_output(FLOAT, (1, 1), 4, original=()),
-        op_output(FLOAT, (), 4, original=()),
-    ]
-    header = header_of(dump2(message(outputs=outputs), bytes(12)))
-    assert [(one.shape, one.original_shape) for one in header.tensors] == [((), None), ((1, 1), None), ((), ())]
-
-
 def test_a_field_that_is_there_twice_counts_by_its_last():
     output = number(1, FLOAT) + number(1, INT32) + chunk(3, chunk(1, b"\x02")) + number(6, 8) + number(2, NC1HWC0)
     (tensor,) = header_of(dump2(message(outputs=[output]), bytes(8))).tensors
     assert (tensor.data_type.dtype, tensor.memory_format) == ("int32", "NC1HWC0")
-
-
-def test_dimensions_are_read_packed_or_one_by_one():
-    output = number(1, FLOAT) + chunk(3, number(1, 2) + number(1, 300)) + number(6, 8)
-    assert header_of(dump2(message(outputs=[output]), bytes(8))).tensors[0].shape == (2, 300)
 
 
 @pytest.mark.parametrize(

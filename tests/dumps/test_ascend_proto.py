@@ -3,13 +3,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dumps.dumpmade import FLOAT, TIME, message, one_output, op_output, put
-from dumps.reading import elements, opened
+from dumps.reading import elements
 
 from pytest_msdump.capabilities.ascend.reader import ProtoFolderReader
 from pytest_msdump.core.dumps.base import index_dump
 from pytest_msdump.core.errors import TensorFileError
-
-GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 
 
 def in_protobuf(*arrays):
@@ -20,24 +18,6 @@ def in_protobuf(*arrays):
 def ref_of(folder):
     (ref,) = index_dump(folder).refs
     return ref
-
-
-@pytest.mark.parametrize("suffix", ["pb", "quant"])
-def test_operator_and_index_come_from_the_name(tmp_path, suffix):
-    put(tmp_path, f"a.b_c.2.{TIME}.{suffix}", in_protobuf(np.array([1, 2], "<f4")))
-    ref = ref_of(tmp_path)
-    assert (ref.key.address, ref.source.timestamp, ref.reader) == ("a.b_c:output:2", TIME, "proto-folder")
-    assert elements(ref).tolist() == [1.0, 2.0]
-
-
-def test_a_file_of_version_2_is_read_as_well():
-    ref = ref_of(GOLDEN / "g2_pb_right" / "right")
-    raw = ref.source.path.read_bytes()
-    view = opened(ref)
-    assert view.shape == (2, 19, 5, 7)
-    # The header of 36 bytes and its length stand before the numbers.
-    assert view.read(0, view.size).tobytes() == raw[44:]
-    view.close()
 
 
 def test_of_several_outputs_the_one_of_the_names_index_is_read(tmp_path):

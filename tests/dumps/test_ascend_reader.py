@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dumps.dumpmade import FLOAT, TIME, dump2, message, one_output, op_input, op_output, put
+from dumps.dumpmade import FLOAT, TIME, dump2, message, one_output, op_output, put
 from dumps.reading import elements
 
 from pytest_msdump.core.dumps.base import index_dump as index
@@ -43,27 +43,10 @@ def test_index_reads_headers_and_no_data(tmp_path, monkeypatch):
     assert path.stat().st_size > 4096
 
 
-def test_a_reference_is_made_for_each_input_and_output(tmp_path):
-    outputs, inputs = [op_output(FLOAT, (1,), 4)] * 2, [op_input(FLOAT, (1,), 4)] * 2
-    content = dump2(message(outputs=outputs, inputs=inputs, op_name="a/b"), np.arange(4, dtype="<f4").tobytes())
-    put(tmp_path, f"Add.a_b.1.1.{TIME}", content)
-    refs = index(tmp_path).refs
-    assert [ref.key.address for ref in refs] == ["a/b:input:0", "a/b:input:1", "a/b:output:0", "a/b:output:1"]
-    assert [elements(ref).tolist() for ref in refs] == [[0.0], [1.0], [2.0], [3.0]]
-    assert {(ref.key.op.name, ref.key.op.op_type, ref.source.timestamp) for ref in refs} == {("a_b", "Add", TIME)}
-
-
 @pytest.mark.parametrize(("header_name", "label"), [("a/b", "a/b"), ("a_b", "a_b"), ("other", "a_b"), ("", "a_b")])
 def test_the_headers_name_is_the_true_one_when_it_is_mangled_to_the_files(tmp_path, header_name, label):
     put(tmp_path, f"Add.a_b.1.1.{TIME}", one_output(ONES, op_name=header_name))
     assert index(tmp_path).refs[0].key.op.label == label
-
-
-def test_what_a_header_claims_is_in_the_reference():
-    (ref,) = (one for one in index(GOLDEN / "b_npu_vs_npu" / "left").refs if one.key.address == "nhwc_origin:output:0")
-    assert ref.spec.dtype == "float16"
-    assert (ref.spec.memory_format, ref.spec.shape) == ("NC1HWC0", (2, 2, 5, 7, 16))
-    assert ref.spec.logical_shape == (2, 5, 7, 19)
 
 
 def test_an_unreadable_file_is_one_output_whose_opening_tells_why():
@@ -88,14 +71,6 @@ def test_names_of_every_kind_are_read_and_the_rest_is_told():
         "with_stream",
     }
     assert dump.unexplained == (Path("nodots"),)
-
-
-def test_the_name_that_a_mapping_file_gives_tells_all_that_a_name_tells(tmp_path):
-    put(tmp_path, "123456789", one_output(ONES))
-    (tmp_path / "mapping.csv").write_text(f"123456789,Conv2D.conv1.3.1.{TIME}\n")
-    (ref,) = index(tmp_path).refs
-    assert (ref.key.op.op_type, ref.key.address, ref.source.timestamp) == ("Conv2D", "conv1:output:0", TIME)
-    assert ref.source.path == tmp_path / "123456789"
 
 
 WHOLE = one_output(ONES)
@@ -139,55 +114,12 @@ def test_what_lies_beside_a_dump_is_read_or_told(tmp_path, law):
     assert len(dump.notes) == bool(note)
 
 
-# A tree: its side files, and files of its own that nothing explains.
-TREES = {
-    f"rank_2/Net/1/5/Add.Default_Add-op0.1.1.{TIME}": (
-        ["rank_2/execution_order/ms_execution_order_graph_1.csv"], Coordinates(2, "Net", 1, 5, 0),
-    ),
-    f"0/Net_graph_0/0/3/Add.Default_Add-op1.2.{TIME}": (
-        ["0/graphs/ms_output_trace_code_graph_0.ir", "0/execution_order/ms_execution_order_graph_0.csv",
-         ".metadata/data_dump.json"], Coordinates(0, "Net", 0, 3, 0),
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", TREES)
-def test_an_asynchronous_tree_of_mindspore_is_known_with_its_side_files(tmp_path, name):
-    side_files, at = TREES[name]
-    for file, content in {name: WHOLE, "notes/graphs.txt": b"x", **dict.fromkeys(side_files, b"x\n")}.items():
-        put((tmp_path / file).parent, Path(file).name, content)
-    dump = index(tmp_path)
-    assert (dump.refs[0].key.op.at, dump.unexplained) == (at, (Path("notes/graphs.txt"),))
-    assert index(tmp_path / name.partition("/")[0]).unexplained == ()
-
-
 def test_two_files_of_one_operator_are_two_occurrences_never_the_newest_alone():
     dump = index(GOLDEN / "b_npu_vs_npu" / "left")
     assert [one for one in addresses(dump) if one[0].startswith("two_iters")] == [
         ("two_iters:output:0", 0),
         ("two_iters:output:0", 1),
     ]
-
-
-def test_operators_whose_files_have_one_name_are_both_there(tmp_path):
-    for number, name in enumerate(("a/b_c", "a_b/c")):
-        put(tmp_path, f"Add.a_b_c.{number}.1.{TIME + number}", one_output(ONES * np.float32(number), op_name=name))
-    dump = index(tmp_path)
-    assert addresses(dump) == [("a/b_c:output:0", 0), ("a_b/c:output:0", 0)]
-    assert not dump.older
-    assert not dump.notes
-
-
-def test_the_tree_of_a_device_gives_coordinates_and_labels(tmp_path):
-    for device in (0, 1):
-        for step in (0, 3):
-            folder = tmp_path / "20260131235959" / str(device) / "resnet50" / "7" / str(step)
-            put(folder, f"Add.op.1.1.{TIME + device * 10 + step}", one_output(ONES))
-    dump = index(tmp_path)
-    assert {ref.key.op.at for ref in dump.refs} == {
-        Coordinates(device, "resnet50", 7, step, 0) for device in (0, 1) for step in (0, 3)
-    }
-    assert dict(dump.labels) == {"time": "20260131235959", "device": "0, 1", "model": "resnet50", "model id": "7"}
 
 
 def test_one_file_is_a_dump_of_its_tensors():

@@ -3,13 +3,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dumps.dumpmade import TIME, one_output, put
-from dumps.reading import opened as open_ref
 
 from pytest_msdump.core.dumps.base import index_dump as index
 from pytest_msdump.core.dumps.file_names import parse_converted
 from pytest_msdump.core.dumps.mindspore import MindSporeReader
 
-GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 FILE = f"Conv2D.conv1.3.1.{TIME}"
 ONES = np.ones((1, 2), "<f4")
 
@@ -42,52 +40,6 @@ def test_a_name_is_a_dumps_with_the_tensor_behind_it(file, behind, tensor):
     )
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        FILE,
-        f"{FILE}.output.0.bin",
-        f"{FILE}.output.npy",
-        f"{FILE}.space.0.npy",
-        f"{FILE}.output.0.a.b.npy",
-        "conv1.output.0.npy",
-        f"conv1.0.{TIME}.npy",
-    ],
-)
-def test_other_names_are_no_arrays_made_of_dumps(name):
-    assert parse_converted(name) is None
-
-
-def test_a_memory_format_behind_a_name_without_a_stream_is_not_mindspores(tmp_path):
-    save(tmp_path, f"SplitD.split1.4.{TIME}.output.0.NC1HWC0.npy")
-    dump = index(tmp_path)
-    assert dump.reader == "converted"
-    (ref,) = dump.refs
-    assert (ref.key.op.op_type, ref.key.address, ref.spec.memory_format) == ("SplitD", "split1:output:0", "NC1HWC0")
-
-
-def test_arrays_made_of_dumps_are_a_dump_again(tmp_path):
-    save(tmp_path, f"{FILE}.input.0.npy")
-    save(tmp_path, f"{FILE}.output.0.1x2.npy", ONES * 2)
-    save(tmp_path, f"Add.add.4.{TIME + 1}.output.1.npy", ONES * 3)
-    (tmp_path / "convert_failed_file_list.txt").write_text("x")
-    (tmp_path / "notes.txt").write_text("x")
-    dump = index(tmp_path)
-    assert (dump.reader, dump.unexplained) == ("converted", (Path("notes.txt"),))
-    found = [(ref.key.op.op_type, ref.key.address, ref.source.timestamp, ref.place) for ref in dump.refs]
-    assert found == [
-        ("Conv2D", "conv1:input:0", TIME, 0),
-        ("Conv2D", "conv1:output:0", TIME, 0),
-        ("Add", "add:output:1", TIME + 1, 1),
-    ]
-    views = [open_ref(ref) for ref in dump.refs]
-    assert [view.read(0, 2).tolist() for view in views] == [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]
-    # A shape in a name is no memory format.
-    assert {view.spec.memory_format for view in views} == {None}
-    for view in views:
-        view.close()
-
-
 def test_names_that_were_too_long_are_found_through_the_mapping_file(tmp_path):
     save(tmp_path, "3bc9dc4b55ad3d5e92e6ad7fa2a6b6b7.npy")
     save(tmp_path, "unknown.npy")
@@ -103,20 +55,6 @@ def test_no_file_is_lost_when_two_names_stand_for_one(tmp_path):
     (tmp_path / "mapping.csv").write_text(f"1.npy,{FILE}.output.0.npy\n2.npy,{FILE}.output.0.npy\n")
     dump = index(tmp_path)
     assert len(dump.refs) + len(dump.older) == 2
-
-
-def test_a_devices_own_count_below_a_step_numbers_occurrences(tmp_path):
-    for index_in_step in (0, 1):
-        folder = tmp_path / "4" / "20260131235959" / "2" / "resnet" / "7" / str(index_in_step)
-        save(folder, f"Conv2D.conv1.3.1.{TIME + index_in_step}.output.0.npy")
-    seen = [(ref.key.op.at.iteration, ref.key.op.at.occurrence) for ref in index(tmp_path).refs]
-    assert seen == [(4, 0), (4, 1)]
-
-
-def test_arrays_in_a_place_where_no_dump_belongs_are_unexplained(tmp_path):
-    save(tmp_path, f"{FILE}.output.0.npy")
-    save(tmp_path / "some" / "where", f"{FILE}.output.0.npy")
-    assert index(tmp_path).unexplained == (Path(f"some/where/{FILE}.output.0.npy"),)
 
 
 @pytest.mark.parametrize("form", ["", ".1x2", ".NC1HWC0"])
@@ -165,18 +103,3 @@ def test_of_what_was_made_of_a_dump_beside_it_the_dump_is_read_in_a_mixed_tree_t
             f"rank_0/Net/0/0/{FILE}.output.0.1x2.npy"
         ),
     )
-
-
-def test_arrays_that_all_tell_their_format_are_read_as_mindspores():
-    assert index(GOLDEN / "m_nano" / "expected" / "convert_msnpy" / "out").reader == "mindspore"
-
-
-def test_one_name_of_mindspores_form_leaves_the_folder_to_that_reader(tmp_path):
-    save(tmp_path, f"{FILE}.output.0.npy")
-    save(tmp_path, f"{FILE}.output.0.DefaultFormat.Float32.npy")
-    assert index(tmp_path).reader == "mindspore"
-
-
-def test_text_and_arrays_of_other_names_are_not_taken(tmp_path):
-    save(tmp_path, "weights.npy")
-    assert index(tmp_path).reader == "npy-tree"

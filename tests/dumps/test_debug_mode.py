@@ -1,6 +1,5 @@
 """Logs that PyTorch's DebugMode wrote, held to the tensors that were hashed, and damaged ones."""
 
-import copy
 import json
 import os
 import shutil
@@ -10,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump.capabilities.debug_mode.reader import DebugModeReader
 from pytest_msdump.capabilities.statistics.tensor_statistics import statistics_of
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import ArrayView, index
-from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
+from pytest_msdump.core.errors import UnknownDumpFormatError
 
 DATA = Path(__file__).parent.parent / "data" / "debug_mode"
 # The live lane has no such PyTorch: it would need the libraries of CUDA, 5 GB.
@@ -96,22 +94,6 @@ def test_an_input_that_is_overwritten_was_hashed_before():
     found = tensors(RUN)
     before, after = (found[None, f"Net/aten.add_.Tensor:{io}:0", 0].statistics.values for io in ("input", "output"))
     assert before["xor64_wide"] != after["xor64_wide"]
-
-
-def test_lines_are_those_of_the_forward_pass():
-    found = tensors(RUN)
-    for address in ("Net.layers.0/aten.tanh:output:0", "aten.tanh_backward:output:0"):
-        assert found[None, address, 0].line.line == line_of("torch.tanh(self.fc(x))")
-    assert found[None, "Net/aten.sort:output:0", 0].line.text == "return x.add_(1).sort(dim=1).values"
-
-
-@pytest.mark.parametrize(("root", "keys"), [(NORM, {"count", "l1_norm"}), (XOR, {"count", "xor64_wide"})])
-def test_a_log_may_have_one_hash_of_each_tensor(root, keys):
-    one, both = (tensors(path) for path in (root, RUN))
-    assert one.keys() == both.keys()
-    for key, ref in one.items():
-        assert ref.statistics.values.items() <= both[key].statistics.values.items()
-        assert ref.statistics.values.keys() == keys
 
 
 def test_functions_of_torch_are_in_their_modules_and_have_no_hash():
@@ -283,14 +265,6 @@ def test_types_and_shapes_are_believed_where_there_are_as_many_as_hashes(tmp_pat
     assert (ref.spec.dtype, ref.spec.shape) == spec
 
 
-def test_two_hashes_of_one_tensor_are_not_two_tensors(tmp_path):
-    both = {"type": "tuple", "items": [scalar(3), scalar(4.0)]}
-    (ref,) = index(written(tmp_path, hashed(both))).refs
-    assert {"l1_norm": 4.0, "xor64_wide": f"{3:016x}"}.items() <= ref.statistics.values.items()
-    two = {"type": "tuple", "items": [scalar(3.0), scalar(4.0)]}
-    assert [ref.key.slot for ref in index(written(tmp_path, hashed(two))).refs] == [0, 1]
-
-
 def test_a_rank_has_one_log_and_other_files_are_unexplained(tmp_path):
     for name in ("rank_0.json", "rank1.json", "notes.json"):
         shutil.copyfile(NORM, tmp_path / name)
@@ -302,25 +276,6 @@ def test_a_rank_has_one_log_and_other_files_are_unexplained(tmp_path):
     shutil.copyfile(NORM, tmp_path / "rank_01.json")
     with pytest.raises(UnknownDumpFormatError, match="both of rank 1"):
         index(tmp_path)
-
-
-def test_nothing_opens():
-    (ref, *_) = index(NORM).refs
-    with pytest.raises(TensorFileError, match="has hashes of"):
-        DebugModeReader().open(ref)
-
-
-def test_stacks_that_are_no_stacks_give_no_line(tmp_path):
-    for stack in (
-        3,
-        "",
-        "File",
-        'File "a", line 99999999999, in f',
-        'File "/x/site-packages/a.py", line 1, in f\n    g',
-    ):
-        log = copy.deepcopy(hashed(scalar(1.0)))
-        log["logs"][0]["stack_trace"] = stack
-        assert [ref.line for ref in index(written(tmp_path, log)).refs] == [None]
 
 
 # -- PyTorch itself --------------------------------------------------------------------------------------------------

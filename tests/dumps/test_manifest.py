@@ -50,25 +50,6 @@ def test_true_names_inputs_types_lines_and_places_come_from_the_manifest(tmp_pat
     assert (dump.dump.unexplained, dump.dump.older, dump.dump.notes) == ((), (), ())
 
 
-def test_a_model_that_is_called_twice_is_one_run(tmp_path):
-    with DumpWriter(tmp_path / "d") as writer:
-        for number in range(2):
-            writer.write("a", np.full(1, number))
-            writer.write("b", np.full(1, number))
-    refs = open_dump(tmp_path / "d").refs
-    assert [(r.key.op.name, r.key.op.at.occurrence) for r in refs] == [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
-    assert open_dump(tmp_path / "d").dump.older == ()
-
-
-def test_weights_of_several_iterations_are_one_run(tmp_path):
-    with DumpWriter(tmp_path / "d", iterations=True) as writer:
-        for step in range(3):
-            writer.write("w", np.full(1, step), iteration=step, op_type="Parameter")
-    dump = open_dump(tmp_path / "d")
-    assert [r.key.op.at.iteration for r in dump.refs] == [0, 1, 2]
-    assert dump.dump.older == ()
-
-
 def test_names_too_long_for_a_file_are_read_through_the_mapping(tmp_path):
     name = "scope/" * 60
     with DumpWriter(tmp_path / "d") as writer:
@@ -93,12 +74,6 @@ def test_one_file_of_a_dump_is_told_by_its_manifest(tmp_path, monkeypatch, itera
     for path in (file, file.name):
         (ref,) = open_dump(path).refs
         assert (ref.key.address, ref.spec.dtype) == ("net/conv.1/grad_output:output:0", "bfloat16")
-
-
-def test_a_file_that_the_manifest_does_not_name_is_read_by_its_name(tmp_path):
-    folder = write(tmp_path / "d")
-    np.save(folder / "other.0.1700000000000000.npy", np.zeros(1))
-    assert "other:output:0" in open_dump(folder)
 
 
 @pytest.mark.parametrize(
@@ -229,11 +204,6 @@ def test_a_call_that_cannot_be_meant_is_left_out_with_a_note(tmp_path, call):
     assert [note for note in dump.notes if "1 invalid call, left out" in note]
 
 
-@pytest.mark.parametrize("graph", [None, {}, 3, "pool", []])
-def test_without_calls_there_is_no_graph(tmp_path, graph):
-    assert graphs(tmp_path / "d", graph).graphs == ()
-
-
 def test_a_recorded_graph_leaves_true_names_the_better_evidence(tmp_path):
     # Files are called a_b and a_b_2, in the order in which the names came.
     for side, names in (("left", ["a.b", "a_b"]), ("right", ["a_b", "a.b"])):
@@ -255,12 +225,6 @@ def test_notes_of_a_recording_are_notes_of_the_dump_and_kept_by_a_sketch(tmp_pat
     assert open_dump(tmp_path / "d").dump.notes == ("a hook changed a", "b")
     sketch_dump(open_dump(tmp_path / "d").dump, tmp_path / "sketch")
     assert open_dump(tmp_path / "sketch").dump.notes == ("a hook changed a", "b")
-
-
-@pytest.mark.parametrize("notes", [3, "text", {"a": 1}, [3, None, [], "", "x" * 10**5]])
-def test_notes_that_are_none_are_left_out(tmp_path, notes):
-    change(write(tmp_path / "d"), notes=notes)
-    assert open_dump(tmp_path / "d").dump.notes == ()
 
 
 def test_notes_are_bounded(tmp_path):

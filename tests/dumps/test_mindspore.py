@@ -1,14 +1,9 @@
-import json
-import os
 from pathlib import Path
 
 import pytest
-from dump_builder import START
 
 from pytest_msdump.core.dumps.base import index_dump as index
-from pytest_msdump.core.dumps.mindspore import MindSporeReader
 from pytest_msdump.core.errors import UnknownDumpFormatError
-from pytest_msdump.core.model.tensor import Coordinates
 
 DATA = Path(__file__).parents[1] / "data"
 HAZARDS = DATA / "hazards"
@@ -32,59 +27,12 @@ def tensor_files(root):
     return {path for path in root.rglob("*.npy") if path.is_file()}
 
 
-@pytest.mark.parametrize("name", ["lenet/target", "lenet/target_bad", "lenet/target_bad2"])
-def test_every_file_of_a_real_tree_is_a_tensor(name):
-    dump = index(DATA / name)
-    assert dump.reader == "mindspore"
-    assert {ref.source.path for ref in dump.refs} == tensor_files(DATA / name)
-    assert dump.older == dump.unexplained == dump.notes == ()
-    assert {ref.key.op.at for ref in dump.refs} == {Coordinates(0, "Lenet", 0, 0, 0)}
-
-
-def test_lenet_has_the_operators_of_its_graph_and_parameters_at_the_end():
-    dump = index(LENET / "target")
-    operators = list(dict.fromkeys(ref.key.op.name for ref in dump.refs if ref.place is not None))
-    order = (LENET / "target/rank_0/execution_order/ms_execution_order_graph_0.csv").read_text().splitlines()[1:]
-    assert operators == [name.replace("/", "_") for name in order]
-    tail = [ref for ref in dump.refs if ref.place is None]
-    assert {ref.key.op.op_type for ref in tail} == {"Parameter"}
-    assert tail == list(dump.refs[-9:])
-    assert [ref.source.timestamp for ref in tail] == sorted(ref.source.timestamp for ref in tail)
-
-
-def test_inputs_come_before_outputs_within_an_operator_and_slots_may_have_gaps():
-    refs = index(LENET / "target").refs
-    matmul = [(ref.key.io, ref.key.slot) for ref in refs if "fc1-Dense_MatMul" in ref.key.op.name]
-    assert matmul == [("input", 0), ("input", 1), ("input", 2), ("input", 3), ("output", 0)]
-    bias = [(ref.key.io, ref.key.slot) for ref in index(HAZARDS / "while_loop").refs if ref.key.op.op_type == "BiasAdd"]
-    assert bias[:3] == [("input", 0), ("input", 2), ("output", 0)]
-
-
 def test_a_loop_is_no_second_run():
     root = HAZARDS / "while_loop"
     dump = index(root)
     assert {ref.source.path for ref in dump.refs} == tensor_files(root)
     assert dump.older == dump.notes == dump.unexplained == ()
     assert {ref.key.op.at.graph for ref in dump.refs} == {0, 1, 3, 4}
-
-
-@pytest.mark.parametrize(("iteration", "passes"), [(0, 4), (1, 3)])
-def test_every_pass_of_a_loop_is_an_occurrence(iteration, passes):
-    refs = [ref for ref in index(HAZARDS / "while_loop").refs if ref.key.op.at.iteration == iteration]
-    less = [ref for ref in refs if ref.key.op.op_type == "Less"]
-    assert [ref.key.op.at.occurrence for ref in less] == list(range(passes))
-    assert [ref.source.timestamp for ref in less] == sorted(ref.source.timestamp for ref in less)
-    body = {ref.key.op.at.occurrence for ref in refs if ref.key.op.at.graph == 1}
-    assert body == set(range(passes - 1))
-    for ref in refs:
-        same = [
-            other.source.timestamp
-            for other in refs
-            if other.key.op.name == ref.key.op.name
-            and other.key.op.at.graph == ref.key.op.at.graph
-            and other.key.op.at.occurrence == ref.key.op.at.occurrence + 1
-        ]
-        assert all(ref.source.timestamp < later for later in same)
 
 
 def test_constants_have_no_iteration(tmp_path):
@@ -96,30 +44,6 @@ def test_constants_have_no_iteration(tmp_path):
     dump = index(tmp_path)
     assert [(ref.key.op.name, ref.key.op.at.iteration) for ref in dump.refs] == [("relu-op0", 0), ("data-1", None)]
     assert dump.unexplained == ()
-
-
-def test_parameters_follow_the_operators_of_their_iteration_by_time_then_name(tmp_path):
-    parameter = "Parameter.{}.0.0.{}.output.0.DefaultFormat.Float32.npy"
-    for iteration in (0, 1):
-        time = 10 * iteration
-        touch(tmp_path, f"rank_0/Net/0/{iteration}/{RELU.format(time + 1)}")
-        touch(tmp_path, *(f"rank_0/Net/0/{iteration}/{parameter.format(name, time + 2)}" for name in "ba"))
-    seen = [(ref.key.op.name, ref.key.op.at.iteration) for ref in index(tmp_path).refs]
-    assert seen == [("relu-op0", 0), ("a", 0), ("b", 0), ("relu-op0", 1), ("a", 1), ("b", 1)]
-
-
-def test_places_are_by_the_first_output_in_time(tmp_path):
-    name = "{0}.{0}-op0.0.0.{1}.{2}.0.DefaultFormat.Float32.npy"
-    files = [
-        ("Late", 1, "input"),
-        ("Late", 9, "output"),
-        ("Early", 2, "input"),
-        ("Early", 3, "output"),
-        ("In", 5, "input"),
-    ]
-    touch(tmp_path, *(f"rank_0/Net/0/0/{name.format(*file)}" for file in files))
-    places = {ref.key.op.op_type: ref.place for ref in index(tmp_path).refs}
-    assert places == {"Early": 0, "In": 1, "Late": 2}
 
 
 def test_what_does_not_belong_is_unexplained(tmp_path):
@@ -166,16 +90,6 @@ def test_a_numbered_file_without_a_row_is_unexplained_and_a_row_without_a_file_i
     )
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00binary", b""])
-def test_an_unreadable_mapping_is_no_error(tmp_path, content):
-    folder = tmp_path / "rank_0/Net/0/0"
-    touch(folder, "11.npy", RELU.format(5))
-    (folder / "mapping.csv").write_bytes(content)
-    dump = index(tmp_path)
-    assert dump.unexplained == (Path("rank_0/Net/0/0/11.npy"),)
-    assert dump.notes == (("rank_0/Net/0/0/mapping.csv is left out: it is not text",) if content else ())
-
-
 @pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff", b"[" * 100_000, b"1" * 2**21])
 def test_a_bad_config_is_a_note(tmp_path, content):
     touch(tmp_path, f"rank_0/Net/0/0/{RELU.format(5)}", "rank_0/.dump_metadata/config.json")
@@ -187,40 +101,12 @@ def test_a_bad_config_is_a_note(tmp_path, content):
     assert any(word in dump.notes[0] for word in ("not JSON", "not a JSON object", "not text", "larger than 1 MiB"))
 
 
-def test_ranks_that_ran_with_different_releases_are_told(tmp_path):
-    for rank, version in enumerate(["2.9.0", "2.10.0"]):
-        touch(tmp_path, f"rank_{rank}/Net/0/0/{RELU.format(5)}")
-        config = tmp_path / f"rank_{rank}/.dump_metadata/config.json"
-        config.parent.mkdir()
-        config.write_text(json.dumps({"ms_version": version}))
-    assert dict(index(tmp_path).labels)["ms_version"] == "2.10.0, 2.9.0"
-
-
 @pytest.mark.parametrize("below", ["", "rank_0", "rank_0/Lenet", "rank_0/Lenet/0", "rank_0/Lenet/0/0"])
 def test_any_directory_of_a_tree_can_be_pointed_at(below):
     root = LENET / "target" / below
     assert coordinates(root) == (0, "Lenet", 0, 0)
     assert len(index(root).refs) == 53
     assert index(root).unexplained == ()
-
-
-@pytest.mark.parametrize(
-    ("below", "expected"),
-    [
-        ("copied", (None, None, None, 0)),
-        ("copied/7", (None, None, None, 7)),
-        ("copied/2/7", (None, None, 2, 7)),
-        ("copied/Net/2/7", (None, "Net", 2, 7)),
-    ],
-)
-def test_what_a_copy_out_of_the_tree_no_longer_tells_is_unknown(tmp_path, below, expected):
-    touch(tmp_path / below, RELU.format(5))
-    assert coordinates(tmp_path / "copied") == expected
-
-
-def test_an_iteration_reached_through_a_link_keeps_its_coordinates(tmp_path):
-    (tmp_path / "rank_3").symlink_to(LENET / "target" / "rank_0")
-    assert coordinates(tmp_path) == (3, "Lenet", 0, 0)
 
 
 def test_a_tree_in_which_every_name_is_too_long_is_recognised(tmp_path):
@@ -239,21 +125,3 @@ def test_several_trees_in_one_directory_are_not_mixed(tmp_path):
     touch(tmp_path, *(f"{run}/rank_0/Net/0/0/{RELU.format(5)}" for run in ("good", "bad")))
     with pytest.raises(UnknownDumpFormatError, match="has 2 below it; give one of them"):
         index(tmp_path)
-
-
-def test_a_large_tree_is_indexed_without_touching_a_file(tmp_path, monkeypatch):
-    folder = tmp_path / "rank_0/Net/0/0"
-    folder.mkdir(parents=True)
-    for number in range(2000):
-        (folder / RELU.format(START + number).replace("relu-op0", f"relu-op{number}")).touch()
-
-    def refusing(*_, **__):
-        raise AssertionError("a file was touched")
-
-    for name in ("open", "stat"):
-        monkeypatch.setattr(os, name, refusing)
-        monkeypatch.setattr(Path, name, refusing)
-    monkeypatch.setattr("builtins.open", refusing)
-    dump = MindSporeReader().index(tmp_path)
-    monkeypatch.undo()
-    assert [ref.key.op.name for ref in dump.refs] == [f"relu-op{number}" for number in range(2000)]

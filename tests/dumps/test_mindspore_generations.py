@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dumps.dumpmade import TIME, one_output, put
+from dumps.dumpmade import TIME, put
 from dumps.reading import opened as open_ref
 
 from pytest_msdump.assertions import assert_dumps_close
@@ -101,14 +101,6 @@ def test_names_without_their_scope_are_told_by_the_execution_order():
     assert labels == {"Default/conv1-Conv2d/Conv2D-op1", "Default/conv1-Conv2d/BiasAdd-op2"}
 
 
-@pytest.mark.parametrize("below", ["", "Net", "Net/device_0"])
-def test_any_directory_of_the_first_layout_can_be_pointed_at(below):
-    dump = index(GENERATIONS / "g1" / below)
-    net = "Net" if not below else None
-    assert {ref.key.op.at for ref in dump.refs} == {Coordinates(0, net, None, step, 0) for step in (0, 1)}
-    assert dump.unexplained == ()
-
-
 @pytest.mark.parametrize(
     ("path", "below", "expected"),
     [
@@ -193,12 +185,6 @@ def test_side_files_of_every_generation_are_known(tmp_path):
     )
 
 
-def test_graph_files_that_were_copied_beside_tensors_are_known(tmp_path):
-    touch(tmp_path, RELU, "ms_output_trace_code_graph_0.ir", "ms_execution_order_graph_0.csv", "other.ir")
-    touch(tmp_path, "statistic.csv", "ReLU.relu-op0.json", "notes.txt", "other/statistic.csv")
-    assert index(tmp_path).unexplained == tuple(map(Path, ("notes.txt", "other/statistic.csv", "other.ir")))
-
-
 @pytest.mark.parametrize(
     ("tree", "labels"),
     [
@@ -211,52 +197,11 @@ def test_what_else_a_path_tells_is_a_label(tree, labels):
     assert dict(index(GENERATIONS / tree).labels) == labels
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "rank_0/Net/0/0/statistic.csv",
-        f"0/{DATE}/0/Net/1/0/statistic.csv",
-        f"{DATE}/0/Net/1/0/Add.Default_Add-op0.1.2.{TIME}.csv",
-        f"Add.Default_Add-op0.1.2.{TIME}.csv",
-        "statistic.csv",
-    ],
-)
-def test_a_run_that_saved_statistics_only_is_a_dump_without_tensors(tmp_path, path):
-    touch(tmp_path, path)
-    dump = index(tmp_path)
-    assert (dump.reader, dump.refs, dump.unexplained) == ("mindspore", (), ())
-
-
 @pytest.mark.parametrize("path", ["other/statistic.csv", "Add.Default_Add-op0.csv", f"a/b/c/Add.x.1.2.{TIME}.csv"])
 def test_tables_at_other_places_are_no_dump(tmp_path, path):
     touch(tmp_path, path)
     with pytest.raises(UnknownDumpFormatError):
         index(tmp_path)
-
-
-def test_a_dump_file_under_a_number_is_found_through_the_mapping_in_a_mixed_tree(tmp_path):
-    folder = tmp_path / "0" / DATE / "0" / "Net" / "1" / "0"
-    put(folder, "123456", one_output(np.ones(2, "<f4")))
-    put(folder, "234567", one_output(np.ones(2, "<f4")))
-    put(folder, "mapping.csv", f"123456,Mul.Default_Mul-op0.3.4.{TIME}\n".encode())
-    touch(folder, RELU)
-    dump = index(tmp_path)
-    assert [ref.key.address for ref in dump.refs] == ["relu-op0:output:0", "Default_Mul-op0:output:0"]
-    assert dump.unexplained == (folder.relative_to(tmp_path) / "234567",)
-
-
-@pytest.mark.parametrize("form", ["NC1HWC0", "FracZ", "FRACTAL_NZ", "FRACTAL_DECONV"])
-@pytest.mark.parametrize("field", ["", ".Float32"])
-def test_the_logical_shape_of_an_array_in_a_devices_format_is_unknown(tmp_path, form, field):
-    folder = tmp_path / "rank_0" / "Net" / "0" / "0"
-    folder.mkdir(parents=True)
-    np.save(folder / f"Add.a.1.1.5.output.0.{form}{field}.npy", np.zeros((1, 1, 2, 2, 16), "<f4"))
-    (ref,) = index(tmp_path).refs
-    view = open_ref(ref)
-    assert (view.spec.memory_format, view.spec.shape, view.spec.logical_shape) == (form, (1, 1, 2, 2, 16), None)
-    assert view.permuted((4, 0, 1, 2, 3)).shape == (16, 1, 1, 2, 2)
-    assert sum(block.size for block in view.blocks(10)) == view.size == 64
-    view.close()
 
 
 def test_padding_of_an_array_is_not_compared(tmp_path):

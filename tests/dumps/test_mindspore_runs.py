@@ -3,13 +3,9 @@ from pathlib import Path
 import pytest
 from dump_builder import START
 
-from pytest_msdump.capabilities.ascend.reader import AscendReader
-from pytest_msdump.core.dumps.mindspore import MindSporeReader
-from pytest_msdump.core.dumps.reruns import order_by_time, separate_tree_runs
-from pytest_msdump.core.model.dump import in_order
+from pytest_msdump.core.dumps.reruns import separate_tree_runs
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 
-GENERATIONS = Path(__file__).parents[1] / "data" / "generations"
 ROOT = Path("/dump")
 DATE = "20260131235959"
 ONE_FOLDER = "0/Net_graph_0/0/0"
@@ -60,16 +56,6 @@ def test_numbers_that_are_no_times_tell_no_steps():
     assert repeats.notes == ()
 
 
-def test_all_tensors_of_a_dump_file_belong_to_one_step():
-    refs = [tensor("a", time, io=io) for time in (1, 2) for io in ("input", "output")]
-    assert {(ref.key.io, ref.key.op.at.iteration) for ref in separate_tree_runs(ROOT, refs).newest} == {
-        ("input", 0),
-        ("output", 0),
-        ("input", 1),
-        ("output", 1),
-    }
-
-
 @pytest.mark.parametrize("ops", ["ab", "aab", "ababc", "aabba", "abbbaab", "ababb"])
 def test_where_no_steps_can_be_told_nothing_is_split(ops):
     repeats = separate_tree_runs(ROOT, runs(*ops))
@@ -97,19 +83,6 @@ def test_graphs_are_split_each_for_itself_from_the_paths_iteration_on():
         (1, 2),
     }
     assert len(repeats.notes) == 2
-
-
-def test_the_checked_in_run_is_split():
-    root = GENERATIONS / "g2_not_sunk"
-    dump = AscendReader().index(root)
-    repeats = separate_tree_runs(root, (*dump.refs, *dump.older))
-    assert repeats.older == ()
-    split = {(ref.key.op.name, ref.key.io, ref.key.op.at.iteration, ref.source.timestamp) for ref in repeats.newest}
-    expected = {
-        (ref.key.op.name, ref.key.io, ref.key.op.at.iteration, ref.source.timestamp)
-        for ref in AscendReader().index(GENERATIONS / "g2").refs
-    }
-    assert split == expected
 
 
 def in_step(op, time, step, index, *, date=DATE):
@@ -144,35 +117,3 @@ def test_two_times_below_one_step_are_a_re_run():
     repeats = separate_tree_runs(ROOT, refs)
     assert {ref.source.timestamp - START for ref in repeats.newest} == {101, 102}
     assert repeats.notes == ("re-run into the same directory: 2 older files left out of rank 0, net Net, iteration 3",)
-
-
-def test_a_sentence_that_holds_of_several_counts_is_said_once():
-    later = "20260201000000"
-    refs = [
-        in_step("a", time + index, 3, index, date=date) for time, date in ((1, DATE), (101, later)) for index in (0, 1)
-    ]
-    repeats = separate_tree_runs(ROOT, refs)
-    assert len(repeats.older) == 2
-    assert repeats.notes == ("re-run into the same directory: 1 older file left out of rank 0, net Net, iteration 3",)
-
-
-def test_a_trees_reader_tells_steps_and_counts(tmp_path):
-    name = "Add.Default_Add-op0.65535.65535.{}.output.0.DefaultFormat.Float32.npy"
-    for step, index, time in [(0, 0, 10), (0, 1, 20), (1, 0, 30)]:
-        folder = tmp_path / str(step) / DATE / "0" / "Net" / "0" / str(index)
-        folder.mkdir(parents=True)
-        (folder / name.format(START + time)).touch()
-    dump = MindSporeReader().index(tmp_path)
-    assert [(ref.key.op.at.iteration, ref.key.op.at.occurrence, ref.source.timestamp - START) for ref in dump.refs] == [
-        (0, 0, 10),
-        (0, 1, 20),
-        (1, 0, 30),
-    ]
-
-
-def test_tensors_without_a_time_have_no_place_and_follow_the_others():
-    timed = tensor("a", 5)
-    timeless = [tensor("c", None), tensor("b", None)]
-    refs = order_by_time([*timeless, timed])
-    assert [(ref.key.op.name, ref.place) for ref in refs] == [("a", 0), ("b", None), ("c", None)]
-    assert refs == in_order(refs)

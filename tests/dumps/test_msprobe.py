@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from dumps.reading import elements
 
-from pytest_msdump.capabilities.msprobe.reader import parse_call, parse_file
+from pytest_msdump.capabilities.msprobe.reader import parse_call
 from pytest_msdump.capabilities.statistics.tensor_statistics import statistics_of
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import index
@@ -55,26 +55,6 @@ def test_modules_gave_what_hooks_of_our_own_saw(rank):
         for call in range(calls):
             found = elements(one(DATA / "tensor_L0", f"{name}:output:0", call, rank))
             np.testing.assert_array_equal(found, VALUES[f"tensor_L0/step0/rank{rank}/{name}/{call}"])
-
-
-@pytest.mark.parametrize("rank", [0, 1])
-@pytest.mark.parametrize("weight", ["fc.weight", "fc.bias", "head.0.weight", "head.0.bias"])
-def test_gradients_of_weights_have_the_name_of_their_weight(rank, weight):
-    ref = one(DATA / "tensor_L0", f"{weight}/grad:output:0", 0, rank)
-    np.testing.assert_array_equal(elements(ref), VALUES[f"tensor_L0/step0/rank{rank}/{weight}/grad"])
-    assert refs_of(DATA / "tensor_L0", f"{weight}:output:0")[0].key.op.op_type == "Parameter"
-
-
-def test_gradients_of_modules_come_in_the_order_of_the_backward_pass():
-    """With Tanh between: d/d(its input) is d/d(its output) times 1 - its output squared."""
-    root = DATA / "tensor_L0"
-    after, before = (elements(one(root, f"act/grad_{side}:output:0", 0, 0)) for side in ("output", "input"))
-    given = elements(one(root, "act:output:0", 0, 0))
-    np.testing.assert_allclose(before, after * (1 - given**2), rtol=1e-5)
-    # The second call of head.0 comes first, and is given what the first one gives back.
-    first, second = (elements(one(root, "head.0/grad_input:output:0", call, 0)) for call in (0, 1))
-    np.testing.assert_array_equal(first, elements(one(root, "head.0/grad_output:output:0", 1, 0)))
-    np.testing.assert_array_equal(second, after)
 
 
 def test_operators_are_in_the_order_of_their_calls_with_lines_of_the_program():
@@ -149,12 +129,6 @@ def test_variables_of_the_level_debug_are_operators_of_their_names():
     assert dict(dump.labels)["level"] == "debug"
 
 
-def test_a_killed_run_of_the_level_debug_is_read_by_its_names(tmp_path):
-    tree = shutil.copytree(DATA / "debug", tmp_path / "tree")
-    (tree / "step0/proc1/debug.json").unlink()
-    assert [ref.key for ref in index(tree).refs] == [ref.key for ref in index(DATA / "debug").refs]
-
-
 # -- Gates -----------------------------------------------------------------------------------------------------------
 
 
@@ -196,15 +170,6 @@ def test_a_module_that_passes_a_mistake_on_is_not_accused_beside_it(words, capsy
     assert "1 inherited: 1" in lines
 
 
-def test_calls_know_the_module_around_them():
-    dump = index(DATA / "gelu")
-    around = {"Functional.gelu": "", "Tensor.__add__": "", "Functional.layer_norm": ".norm", "Functional.linear": ".up"}
-    assert {(op.label, op.at.occurrence): outer.label for op, outer in dump.around.items()} == {
-        **{(name, call): f"{call}{inner}" for call in (0, 1) for name, inner in around.items()},
-        **{(f"{call}.{name}", 0): f"{call}" for call in (0, 1) for name in ("norm", "up")},
-    }
-
-
 @pytest.mark.parametrize(
     "outer",
     ["Module.m.M.forward.0", "Torch.f.0.forward", "Torch.f.9.forward", "", "x", None, 3, [], {}, "M" * 5000],
@@ -218,14 +183,6 @@ def test_a_construct_that_is_damaged_says_nothing(tmp_path, outer):
     dump = index(root)
     assert len(dump.refs) == 3
     assert {op.label: outer.label for op, outer in dump.around.items()} == {"m": "Torch.f"}
-
-
-def test_a_call_knows_the_next_module_around_it_that_has_tensors(tmp_path):
-    names = ["Torch.f.0.forward", "Module.m.M.forward.0"]
-    root = written(tmp_path, {name: {"output": [LEAF]} for name in names})
-    between = "Module.m.inner.N.forward.0"
-    (root / "step0/rank0/construct.json").write_text(json.dumps({names[0]: between, between: names[1]}))
-    assert {op.label: outer.label for op, outer in index(root).around.items()} == {"Torch.f": "m"}
 
 
 def test_a_collective_that_another_rank_gave_an_error_is_not_the_cause(tmp_path, capsys, monkeypatch):
@@ -418,13 +375,6 @@ def written(root, data, stack=None):
     return root
 
 
-def test_slots_are_places_among_the_tensors_and_arguments_by_name_follow(tmp_path):
-    args = [{"type": "int", "value": 1}, LEAF, [None, LEAF, {"k": LEAF}], "text"]
-    data = {"Functional.f.2.forward": {"input_args": args, "input_kwargs": {"mask": LEAF, "p": 0.5}, "output": LEAF}}
-    addresses = [ref.key.address for ref in index(written(tmp_path, data)).refs]
-    assert addresses == [*(f"Functional.f:input:{slot}" for slot in range(4)), "Functional.f:output:0"]
-
-
 def test_names_that_lead_elsewhere_are_no_files(tmp_path):
     (tmp_path / "secret.pt").write_bytes(b"x")
     names = ["../secret.pt", "/etc/passwd", "..", "a/b.pt", "a\0b.pt", "\ud800.pt", "absent.pt"]
@@ -496,32 +446,3 @@ def test_bfloat16_of_mindspore_lies_in_float32_and_is_judged_as_bfloat16(tmp_pat
 )
 def test_names_of_calls(text, expected):
     assert parse_call(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "part", "index_in_it"),
-    [
-        ("Module.fc.Linear.forward.0.output.0.pt", "output", ("0",)),
-        ("Functional.f.0.forward.input.1.2.npy", "input", ("1", "2")),
-        ("Functional.f.0.forward.input.mask.pt", "input", ("mask",)),
-        ("Functional.f.0.forward.output.pt", "output", ()),
-        (
-            "Module.fc.Linear.forward.0.parameters.parametrizations.weight.pt",
-            "parameters",
-            ("parametrizations.weight",),
-        ),
-        ("Module.fc.Linear.parameters_grad.0.weight.pt", "weight", ("weight",)),
-        ("my.loss.2.debug.a.0.npy", "output", ("a", "0")),
-        ("my.loss.2.debug.pt", "output", ()),
-    ],
-)
-def test_names_of_files(name, part, index_in_it):
-    found = parse_file(name)
-    assert (found.part, found.keys, found.file) == (part, index_in_it, name)
-
-
-@pytest.mark.parametrize(
-    "name", ["a.pt", "Module.fc.Linear.forward.0.output.0.bin", "conv1.0.1795235446001382.npy", ".npy"]
-)
-def test_other_names_of_files(name):
-    assert parse_file(name) is None

@@ -63,25 +63,6 @@ def test_order_permutation_and_block_size_never_change_the_values(tmp_path_facto
         assert np.array_equal(values(view), array.ravel())
 
 
-def test_zero_dimensional_and_empty_tensors_are_views(tmp_path):
-    np.save(tmp_path / "scalar.npy", np.float64(2.5))
-    np.save(tmp_path / "empty.npy", np.zeros((3, 0), ">f4"))
-    with open_npy(tmp_path / "scalar.npy", TensorSpec()) as scalar:
-        assert (scalar.shape, scalar.size, scalar.read(0, 1).tolist()) == ((), 1, [2.5])
-        assert scalar.permuted(()).read(0, 1).tolist() == [2.5]
-    with open_npy(tmp_path / "empty.npy", TensorSpec()) as empty:
-        assert (empty.shape, empty.size, list(empty.blocks(4))) == ((3, 0), 0, [])
-        assert empty.read(0, 0).dtype == np.float32
-
-
-def test_spec_tells_the_stored_and_the_logical_shape(tmp_path):
-    np.save(tmp_path / "a.npy", np.zeros((2, 3, 4), np.float16))
-    claimed = TensorSpec(dtype="Float16", memory_format="DefaultFormat")
-    with open_npy(tmp_path / "a.npy", claimed) as view:
-        assert view.spec == TensorSpec("float16", (2, 3, 4), "DefaultFormat", (2, 3, 4))
-        assert view.permuted((2, 0, 1)).spec == TensorSpec("float16", (2, 3, 4), None, (4, 2, 3))
-
-
 def test_negative_axes_count_from_the_end_and_wrong_ones_are_refused(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros((2, 3, 4)))
     with open_npy(tmp_path / "a.npy", TensorSpec()) as view:
@@ -89,14 +70,6 @@ def test_negative_axes_count_from_the_end_and_wrong_ones_are_refused(tmp_path):
         for axes in [(0, 1), (0, 1, 1), (0, 1, 3), (0, 1, -4), (0, 1, 2, 3)]:
             with pytest.raises(TensorShapeError, match="do not permute its stored shape"):
                 view.permuted(axes)
-
-
-def test_ranges_outside_the_tensor_are_refused(tmp_path):
-    np.save(tmp_path / "a.npy", np.zeros(4))
-    with open_npy(tmp_path / "a.npy", TensorSpec()) as view:
-        for start, stop in [(-1, 2), (0, 5), (3, 2)]:
-            with pytest.raises(ValueError, match="it has 4"):
-                view.read(start, stop)
 
 
 # MindSpore 2.10's own files: 1.5, 0.0 and -2.25 as bfloat16, and the same as float32.
@@ -134,13 +107,6 @@ def test_big_endian_bfloat16_is_read_big_endian(tmp_path):
     path = tmp_path / "b.npy"
     path.write_bytes(raw_npy(">E2", (2,), bytes.fromhex("3f804020")))
     with open_npy(path, TensorSpec()) as view:
-        assert view.read(0, 2).tolist() == [1.0, 2.5]
-
-
-def test_bfloat16_saved_as_float32_keeps_its_logical_type(tmp_path):
-    np.save(tmp_path / "b.npy", np.array([1.0, 2.5], np.float32))
-    with open_npy(tmp_path / "b.npy", TensorSpec(dtype="BFloat16")) as view:
-        assert (view.dtype, view.spec.dtype) == ("bfloat16", "bfloat16")
         assert view.read(0, 2).tolist() == [1.0, 2.5]
 
 

@@ -110,22 +110,6 @@ def test_status_bits_are_told_in_words(unit, status, words):
     assert say(OverflowEntry(unit, 1, 1, status).words) == words
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("Opdebug.Node_OpDebug.5.9.1600000000000050", (5, 9, 1600000000000050, False)),
-        ("OpDebug.Node_Opdebug.5.1600000000000050", (5, None, 1600000000000050, False)),
-        ("Opdebug.Node_OpDebug.5.9.1600000000000050.4.0.1.0", (5, 9, 1600000000000050, False)),
-        ("Opdebug.Node_OpDebug.5.9.1600000000000050.output.0.json", (5, 9, 1600000000000050, True)),
-        ("Opdebug.Node_OpDebug.5.9.1600000000000050.4.0.1.0.output.0.json", (5, 9, 1600000000000050, True)),
-        ("Mul.Mul_7.12.3.1600000000000040", None),
-        ("Opdebug.Node_OpDebug.5.9.1600000000000050.output.0.npy", None),
-    ],
-)
-def test_overflow_files_are_known_by_name(name, expected):
-    assert parse_opdebug(name) == expected
-
-
 @pytest.mark.parametrize("name", ["{}.1600000000000050", "5.{}.1600000000000050", "5.9.1600000000000050.{}.1"])
 def test_a_name_that_a_table_gave_may_hold_more_digits_than_a_number(name):
     name = f"Opdebug.Node_OpDebug.{name}"

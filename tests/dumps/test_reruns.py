@@ -118,24 +118,10 @@ def test_a_flat_folder_is_read_alike(written, compared):
     assert [ref.source.timestamp - START for ref in separate_runs(refs).newest] == compared
 
 
-def test_a_whole_second_run_is_no_partial_one():
-    for refs in (sequence("a b c a b c"), [*sequence("a Parameter.p"), *sequence("a x Parameter.p", start=10)]):
-        repeats = separate_runs(refs)
-        assert repeats.partial is None
-        assert repeats.notes[0].startswith("re-run into the same directory: ")
-
-
 def test_operators_of_a_partial_second_run_keep_their_places_in_the_first():
     repeats = separate_runs([*sequence("a b c d"), *sequence("a b", start=5000), *sequence("a", start=5_000_000)])
     ordered = placed_by_time(repeats.newest, repeats.partial)
     assert [(ref.key.op.name, ref.place) for ref in ordered] == [("a", 0), ("b", 1), ("c", 2), ("d", 3)]
-
-
-def test_partial_second_runs_of_several_iterations_are_added_up():
-    refs = [ref for n in (0, 1) for ref in (*sequence("a b c", iteration=n), *sequence("b", start=9000, iteration=n))]
-    repeats = separate_runs(refs)
-    assert partial(repeats) == (2, 6)
-    assert len(repeats.notes) == 2
 
 
 @pytest.mark.parametrize("base", [0, 10**9, 10**18])
@@ -155,26 +141,6 @@ def test_files_without_a_time_are_no_rerun_of_each_other():
     assert len(separate_runs(refs).newest) == 4
 
 
-def test_of_several_graphs_the_first_to_start_again_starts_the_newest_run():
-    def run(start):
-        return [*sequence("a Parameter.p", start=start), *sequence("b Parameter.q", start=start + 2, graph=1)]
-
-    repeats = separate_runs([*run(0), *run(10)])
-    assert [ref.source.timestamp - START for ref in repeats.newest] == [10, 11, 12, 13]
-
-
-def test_ranks_nets_and_iterations_are_told_apart():
-    refs = [
-        *sequence("a b"),
-        *sequence("a b", start=10, iteration=2),
-        *sequence("a b", start=20, rank=1),
-        *sequence("a b", start=30, net="Other"),
-    ]
-    repeats = separate_runs(refs)
-    assert len(repeats.newest) == 8
-    assert {ref.key.op.at.occurrence for ref in repeats.newest} == {0}
-
-
 def test_a_rerun_is_told_in_one_sentence_that_says_where():
     assert separate_runs(sequence("a a a", rank=1, iteration=3)).notes == (
         "re-run into the same directory: 2 older files left out of rank 1, net Net, iteration 3",
@@ -182,33 +148,6 @@ def test_a_rerun_is_told_in_one_sentence_that_says_where():
     assert separate_runs(sequence("a a", flat=True)).notes == (
         "re-run into the same directory: 1 older file left out of iteration 0",
     )
-
-
-def test_an_input_belongs_to_the_pass_of_the_next_output():
-    # The second pass did not write input 0: empty tensors are not written.
-    refs = [
-        tensor("x", 0),
-        tensor("a", 1, "input", 0),
-        tensor("a", 2, "input", 1),
-        tensor("a", 3),
-        tensor("a", 4, "input", 1),
-        tensor("a", 5),
-        tensor("a", 6, "input", 0),
-        tensor("a", 7, "input", 1),
-        tensor("a", 8),
-        tensor("y", 9),
-    ]
-    passes = [(io, slot, occurrence) for name, io, slot, occurrence in found(separate_runs(refs).newest) if name == "a"]
-    assert passes == [
-        ("input", 0, 0),
-        ("input", 1, 0),
-        ("output", 0, 0),
-        ("input", 1, 1),
-        ("output", 0, 1),
-        ("input", 0, 2),
-        ("input", 1, 2),
-        ("output", 0, 2),
-    ]
 
 
 def test_an_output_slot_missing_in_one_pass_keeps_its_number_in_the_next():
@@ -229,23 +168,6 @@ def test_an_output_slot_missing_in_one_pass_keeps_its_number_in_the_next():
     ]
 
 
-def test_operators_with_inputs_only_are_numbered_by_their_own_time():
-    refs = [tensor("a", time, "input", slot) for time, slot in [(0, 0), (1, 1), (2, 0), (3, 1)]]
-    assert [occurrence for *_, occurrence in found(separate_runs([*refs, tensor("b", 4)]).newest)] == [0, 0, 1, 1, 0]
-
-
-def test_equal_times_go_by_file_name_and_nothing_is_lost():
-    refs = [tensor("a", 7, slot=slot) for slot in (2, 0, 1)]
-    assert [slot for _, _, slot, _ in found(separate_runs(refs).newest)] == [0, 1, 2]
-    assert separate_runs(refs) == separate_runs(reversed(refs))
-
-
-def test_two_files_of_one_tensor_at_one_time_are_both_kept():
-    twins = [tensor("a", 7, graph=0), tensor("a", 7, graph=0)]
-    repeats = separate_runs([*twins, tensor("b", 8)])
-    assert occurrences(repeats.newest) == [("a", 0), ("a", 1), ("b", 0)]
-
-
 def spelled_alike(start=0):
     """Two operators whose names become one in names of files."""
     return [tensor("a_b_c", start + n, truly=name, dtype="float32") for n, name in enumerate(("a/b_c", "a_b/c"))]
@@ -257,15 +179,6 @@ def test_operators_whose_files_have_one_name_are_no_rerun_of_each_other():
     assert not repeats.older
 
 
-def test_a_rerun_of_operators_whose_files_have_one_name_is_one():
-    repeats = separate_runs([*spelled_alike(), *spelled_alike(start=10**8)])
-    assert [(ref.key.op.true_name, ref.source.timestamp - START) for ref in repeats.newest] == [
-        ("a/b_c", 10**8),
-        ("a_b/c", 10**8 + 1),
-    ]
-    assert len(repeats.older) == 2
-
-
 @pytest.mark.parametrize("unreadable", [0, 1])
 def test_a_file_that_cannot_be_read_is_of_the_operator_of_its_name(unreadable):
     # Whichever run was cut short: nobody knows its true name, and it is a rerun all the same.
@@ -274,11 +187,6 @@ def test_a_file_that_cannot_be_read_is_of_the_operator_of_its_name(unreadable):
     repeats = separate_runs(refs)
     assert [(ref.key.op.true_name, ref.source.timestamp - START) for ref in repeats.newest] == [("a/b", 10**8)]
     assert len(repeats.older) == 1
-
-
-def test_a_file_that_cannot_be_read_may_be_of_either_operator_of_its_name():
-    repeats = separate_runs([*spelled_alike(), tensor("a_b_c", 2)])
-    assert [ref.key.op.true_name for ref in repeats.newest] == ["a/b_c", "a_b/c", None]
 
 
 TENSORS = st.builds(

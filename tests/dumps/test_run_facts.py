@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +50,6 @@ def test_iterations_are_selected_as_mindspore_selects_them(
     assert not any(map(one.selects_iteration, no))
 
 
-@pytest.mark.parametrize(("number", "io"), [(0, "all"), (1, "input"), (2, "output"), (9, "all"), ("2", "all")])
-def test_input_output_tells_which_tensors(number: object, io: str) -> None:
-    assert said(input_output=number).io == io
-
-
 def test_the_list_of_kernels_counts_with_dump_mode_1_alone() -> None:
     assert said(dump_mode=1, kernels=["ReLU"]).kernels == ("ReLU",)
     assert said(dump_mode=0, kernels=["ReLU"]).kernels == ()
@@ -93,17 +87,6 @@ def test_a_mangled_name_is_judged_by_its_type_and_never_by_an_expression() -> No
     assert said(dump_mode=1, kernels=["name-regex(.*Mul.*)"]).selects_operator(mangled) is None
 
 
-@pytest.mark.parametrize(
-    ("mode", "scene"), [(0, ""), (1, "overflow"), (2, "overflow"), (3, "overflow"), (4, "exception")]
-)
-def test_op_debug_mode_is_a_scene_on_ascend(mode: int, scene: str) -> None:
-    one = said(op_debug_mode=mode, dump_mode=1, kernels=["ReLU"], iteration="3", input_output=2)
-    assert one.scene == scene
-    # The other keys do not count then.
-    assert (one.kernels == ()) is bool(scene)
-    assert one.selects_iteration(0) is bool(scene)
-
-
 def test_a_cpu_looks_for_no_overflow_and_takes_no_sample() -> None:
     sample = {"sample_mode": 1, "sample_num": 2}
     assert said("CPU", op_debug_mode=3).scene == ""
@@ -124,12 +107,6 @@ def test_up_to_1_3_the_overflow_check_belongs_to_the_asynchronous_dump() -> None
     assert configuration_of(document, source="x").scene == "overflow"  # type: ignore[union-attr]
     document["e2e_dump_settings"]["enable"] = True
     assert configuration_of(document, source="x").scene == ""  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("value", [{}, [], [[]], {"a": 1}, 3, None, True, "sideways"])
-def test_a_mode_of_acl_json_that_makes_no_sense_counts_as_not_said(value: object) -> None:
-    assert acl(dump_mode=value) == acl()
-    assert acl(dump_debug=value, dump_scene=value, dump_list=value) == acl()
 
 
 def test_what_mindspore_writes_for_the_device_is_read() -> None:
@@ -160,17 +137,6 @@ def test_a_directory_within_the_tree_is_told_by_the_same_files(inside: str) -> N
     run, _ = read_run(REAL / "listed" / inside)
     assert run is not None
     assert [one.kernels for one in run.configurations] == [("ReLU",)]
-
-
-def test_ranks_that_were_told_different_things_have_no_answer_in_common(tmp_path: Path) -> None:
-    for rank, mode in ((0, 1), (1, 2)):
-        folder = tmp_path / f"rank_{rank}" / ".dump_metadata"
-        folder.mkdir(parents=True)
-        (folder / "data_dump.json").write_text(json.dumps({"common_dump_settings": {"input_output": mode}}))
-    run, _ = read_run(tmp_path)
-    assert run is not None
-    assert run.configuration(None) is None
-    assert [getattr(run.configuration(rank), "io", None) for rank in (0, 1)] == ["input", "output"]
 
 
 def test_the_first_releases_keep_their_copy_above_the_nets(tmp_path: Path) -> None:

@@ -22,11 +22,6 @@ def told(histories: dict[int, set[int]], *refs: TensorRef, ran_nothing: bool = F
     return list(disagreements(made, refs, ran_nothing=lambda *_: ran_nothing))
 
 
-@pytest.mark.parametrize(("text", "numbers"), [("0\n2\n3\n", (0, 2, 3)), ("0\n0\n", (0, 0)), ("", ()), ("5", (5,))])
-def test_a_history_is_one_number_a_line(text: str, numbers: tuple[int, ...]) -> None:
-    assert parse_history(text) == numbers
-
-
 @pytest.mark.parametrize("text", ["a\n", "0\n-1\n", "0,1\n", "0\n1.5\n", "9" * 19])
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"line [12] is not an iteration"):
@@ -52,10 +47,6 @@ def test_a_bad_history_is_a_note(tmp_path: Path) -> None:
         "rank_0/execution_order/ms_global_execution_order_graph_0.csv is not an execution "
         "history: line 1 is not an iteration"
     )
-
-
-def test_a_run_that_dumped_what_it_lists_is_complete() -> None:
-    assert told({0: {0, 1}}, at(0, 0), at(0, 1)) == []
 
 
 def test_an_iteration_without_tensors_is_named() -> None:

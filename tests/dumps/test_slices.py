@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from dumps.dumpmade import (
     FLOAT,
-    FLOAT16,
     TIME,
     box,
     dump2,
@@ -62,28 +61,12 @@ def write_slices(folder, values, axis, places, *, original=None):
         put(folder, name, slice_file(part, attribute, original=original or part.shape))
 
 
-def test_golden_threads_are_joined_along_their_axis():
-    (ref,) = (one for one in index(GOLDEN / "left").refs if one.key.address == "auto_op:output:0")
-    first, second = ref.source.pieces
-    # Outputs are the last 560 and 280 bytes of the two files.
-    expected = np.frombuffer(first.read_bytes()[-560:] + second.read_bytes()[-280:], "<f4").reshape(6, 5, 7)
-    assert elements(ref).tobytes() == expected.tobytes()
-    assert opened(ref).spec.logical_shape == (6, 5, 7)
-
-
 def test_golden_slices_are_joined_under_the_name_of_the_operator():
     (ref,) = (one for one in index(GOLDEN / "left").refs if one.key.address == "man_op:output:0")
     expected = b"".join(path.read_bytes()[-420:] for path in ref.source.pieces)
     assert elements(ref).tobytes() == expected
     assert elements(ref).shape == opened(ref).spec.logical_shape == (6, 5, 7)
     assert ref.key.op.name == "partition0_rank1_new_sub_graph1_sgt_graph_0_man_op"
-
-
-@pytest.mark.parametrize(("header_name", "label"), [("a/op_lxslice0", "a/op"), ("b_op_lxslice0", "a_op"), ("", "a_op")])
-def test_the_headers_name_counts_only_when_it_is_the_files(tmp_path, header_name, label):
-    header = message(outputs=[op_output(FLOAT, (1,), 4)], op_name=header_name)
-    put(tmp_path, f"Add.x_sgt_graph_0_a_op_lxslice0.6.3.{TIME}.4.12.0.0", dump2(header, bytes(4)))
-    assert index(tmp_path).refs[0].key.op.label == label
 
 
 def test_of_inputs_the_first_thread_is_read_and_that_is_told():
@@ -128,18 +111,6 @@ def test_a_missing_slice_is_an_error_never_the_rest_alone(tmp_path, skip, text):
         opened(ref)
 
 
-def test_numbers_that_are_no_times_never_make_two_runs_of_slices(tmp_path):
-    write_slices(tmp_path, np.arange(12, dtype="<f4").reshape(4, 3), 0, [2])
-    for file in list(tmp_path.iterdir()):
-        for time in ("1", "2"):
-            file.with_name(file.name.replace(file.name.split(".")[4], time)).write_bytes(file.read_bytes())
-        file.unlink()
-    put(tmp_path, f"Add.other.1.1.{TIME}", one_output(np.ones(3, "<f4")))
-    (ref,) = [ref for ref in index(tmp_path).refs if ref.key.op.name != "other"]
-    with pytest.raises(TensorFileError, match="4 of 2 slices"):
-        opened(ref)
-
-
 def test_a_slice_too_many_is_an_error(tmp_path):
     write_threads(tmp_path, np.ones((8, 2), "<f4"), 0, [2, 4, 6], total=3)
     (ref,) = index(tmp_path).refs
@@ -170,15 +141,6 @@ def test_parts_that_make_no_whole_are_refused(tmp_path, boxes):
     (ref,) = index(tmp_path).refs
     with pytest.raises(TensorFileError, match="do not make one tensor along axis 0"):
         opened(ref)
-
-
-def test_slices_of_another_type_are_refused(tmp_path):
-    attribute = sliced_json(threads=False, total=2, cuts=[[2, 1]])
-    for number, (data_type, stored) in enumerate([(FLOAT, "<f4"), (FLOAT16, "<f2")]):
-        content = slice_file(np.ones((2, 2), stored), attribute, original=(2, 2), data_type=data_type)
-        put(tmp_path, f"Add.op_lxslice{number}.6.3.{TIME + number}.4.12.0.0", content)
-    with pytest.raises(TensorFileError, match="FLOAT16 in ND, the first slice is FLOAT in ND"):
-        opened(index(tmp_path).refs[0])
 
 
 def test_slices_that_tell_nothing_of_their_cut_are_refused_and_one_file_is_a_tensor(tmp_path):
@@ -300,22 +262,3 @@ def test_a_slice_that_cannot_be_read_is_an_error_of_its_operator(tmp_path, broke
         opened(sliced)
     assert [elements(ref).tolist() for ref in dump.refs if ref.key.op.name == "other"] == [[1.0, 1.0]]
     assert any("header cannot be read" in note for note in dump.notes)
-
-
-def test_an_attribute_that_is_no_text_is_refused(tmp_path):
-    for thread in (0, 1):
-        header = message(outputs=[op_output(FLOAT, (1,), 4)], attribute="@")
-        put(tmp_path, f"Add.op.6.3.{TIME + thread}.4.12.{thread}.0", dump2(header.replace(b"@", b"\xff"), bytes(4)))
-    with pytest.raises(TensorFileError, match="a name in its header is not text"):
-        opened(index(tmp_path).refs[0])
-
-
-def test_bytes_behind_the_header_count_of_every_slice(tmp_path):
-    values = np.arange(12, dtype=np.float32).reshape(3, 4)
-    write_threads(tmp_path, values, 0, [1, 2])
-    for number, file in enumerate(sorted(tmp_path.iterdir()), 1):
-        file.write_bytes(file.read_bytes() + b"\0" * number)
-    (ref,) = index(tmp_path).refs
-    view = opened(ref)
-    assert (view.spec.trailing_bytes, view.permuted((1, 0)).spec.trailing_bytes) == (6, 6)
-    np.testing.assert_array_equal(elements(ref), values)

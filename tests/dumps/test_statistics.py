@@ -119,15 +119,6 @@ def test_shapes(text, shape):
 
 
 @pytest.mark.parametrize(
-    ("text", "dtype"),
-    [("bool", "bool"), ("BFloat16", "bfloat16"), ("DT_DOUBLE", "float64"), ("unsupported(12)", None), ("", None)],
-)
-def test_data_types(text, dtype):
-    (only,) = row("1", prefix=f'{ADD},output,0,24,{text},"(2,3)"').rows
-    assert only.spec.dtype == dtype
-
-
-@pytest.mark.parametrize(
     ("text", "value"),
     [
         ("9223372036854775807", 9223372036854775807),
@@ -206,47 +197,6 @@ def test_every_cut_of_a_table_keeps_the_rows_before_it():
         assert len(table.rows) <= max(whole, 0) + 1
 
 
-def test_a_table_without_a_header_has_no_rows():
-    table = parse_table([f'{ADD},output,0,24,float32,"(2,3)",1'])
-    assert (table.rows, len(table.problems)) == ((), 1)
-    assert "there is no header above it" in table.problems[0]
-    assert parse_table([]) == ((), 6, ())
-
-
-def test_a_header_in_between_changes_the_columns():
-    table = parse_table(
-        [
-            f"{PREFIX},Max Value",
-            f'{ADD},output,0,24,float32,"(2,3)",1',
-            "",
-            f"{PREFIX},Min Value,Max Value",
-            f'{ADD},output,1,24,float32,"(2,3)",2,3',
-        ]
-    )
-    assert [dict(only.values) for only in table.rows] == [{"maximum": 1}, {"minimum": 2, "maximum": 3}]
-
-
-def test_columns_that_nobody_knows_are_left_out_and_told_and_of_two_alike_the_first_counts():
-    table = row("7,1,2", "Skewness,Max Value,Max Value")
-    assert dict(table.rows[0].values) == {"maximum": 1}
-    assert table.problems == ("has columns that are not known here and are left out: Skewness",)
-
-
-@pytest.mark.parametrize(
-    ("cells", "digits"),
-    [
-        ("1,2", 6),
-        ("1.25,2", 6),
-        ("1.2345678,2", 8),
-        ("0.000012345678e-5,9", 8),
-        ("1.2345678901234567890,2", 17),
-        ("123456789,1", 6),
-    ],
-)
-def test_the_digits_that_numbers_were_printed_with_are_counted(cells, digits):
-    assert row(cells, "Max Value,Min Value").digits == digits
-
-
 def test_each_statistic_and_label_has_one_column_title():
     columns = [column for fact in STATISTICS.values() for column in fact.columns]
     assert len(set(columns)) == len(columns)
@@ -304,27 +254,6 @@ def test_tables_of_single_operators_are_named_as_their_dumps(tmp_path):
     assert (add.key.op.name, add.place) == ("long_name", 1)
 
 
-def test_a_run_into_the_same_directory_and_a_loop_are_told_apart_as_for_tensors(tmp_path):
-    again = [line("a", 1), line("b", 2), line("a", 10_001), line("b", 10_002)]
-    write(tmp_path / "again/statistic.csv", RUN, *again)
-    tables = read_statistics(tmp_path / "again")
-    assert ([row.source.part for row in tables.rows], [row.source.part for row in tables.older]) == (
-        [4, 5],
-        [2, 3],
-    )
-    assert tables.notes == ("re-run into the same directory: 2 older files left out of iteration 0",)
-    loop = [line("a", 1), line("b", 2), line("a", 3), line("b", 4), line("c", 5)]
-    write(tmp_path / "loop/statistic.csv", RUN, *loop)
-    tables = read_statistics(tmp_path / "loop")
-    assert [(row.key.op.name, row.key.op.at.occurrence) for row in tables.rows] == [
-        ("a", 0),
-        ("a", 1),
-        ("b", 0),
-        ("b", 1),
-        ("c", 0),
-    ]
-
-
 def test_what_cannot_be_read_is_told_with_its_file(tmp_path):
     good = write(tmp_path / "rank_0/A/0/0/statistic.csv", RUN, line("a", 1))
     write(tmp_path / "rank_0/A/0/1/statistic.csv", RUN, line("a", 1), line("b", 2, value="x"))
@@ -344,15 +273,6 @@ def test_what_cannot_be_read_is_told_with_its_file(tmp_path):
     assert [(row.key.address, row.key.op.at.iteration) for row in one.rows] == [("a:output:0", None)]
 
 
-def test_a_table_with_bytes_that_are_no_text_is_read_as_far_as_it_goes(tmp_path):
-    path = write(tmp_path / "statistic.csv", RUN, line("a", 1))
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes() + b"\xff\xfe\x00garbage\n" + line("b", 2).encode())
-    tables = read_statistics(tmp_path)
-    assert [(row.key.op.name, row.key.op.op_type) for row in tables.rows] == [("a", "Add"), ("b", "Add")]
-    (note,) = tables.notes
-    assert "1 row that cannot be read, e.g. line 3" in note
-
-
 def test_very_long_lines_and_files_are_not_held(tmp_path, monkeypatch):
     path = write(tmp_path / "statistic.csv", RUN, "x" * 200_000, line("a", 1))
     assert len(read_statistics(tmp_path).rows) == 1
@@ -368,16 +288,6 @@ def test_a_directory_without_tables_has_no_statistics_and_one_that_is_not_there_
     assert read_statistics(tmp_path).rows == ()
     with pytest.raises(DumpNotFoundError, match="no such directory or file"):
         read_statistics(tmp_path / "absent")
-
-
-@pytest.mark.parametrize("value", [0.1234565, 1 / 3, 123456.5, 9.99999949, -2.5e-310, 1e300, 3, 16777217, 0.0])
-@pytest.mark.parametrize("digits", [6, 9])
-def test_a_number_is_what_a_stream_prints_of_it(value, digits):
-    printed = float(f"{value:.{digits}g}")
-    assert is_printed_as(printed, value, digits=digits)
-    if value:
-        last_place = 10.0 ** (math.floor(math.log10(abs(printed))) - digits + 1)
-        assert is_printed_as(printed + 2 * last_place, value, digits=digits) == (last_place == 0)
 
 
 @pytest.mark.parametrize(

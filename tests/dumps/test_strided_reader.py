@@ -81,14 +81,6 @@ def test_loop_over_small_blocks_reads_each_band_once(stored, reads):
     assert max(reads) <= 6400 // 16
 
 
-def test_single_read_elsewhere_does_not_disturb_a_loop(stored, reads):
-    reader, oracle = strided(stored, (200, 100), (1, 0), block_bytes=6400)
-    for low in range(0, oracle.size, 400):
-        assert np.array_equal(reader.read(low, low + 400), oracle[low : low + 400])
-        assert reader.read(oracle.size - 3, oracle.size - 2)[0] == oracle[-3]
-    assert sum(reads) <= 10 * oracle.nbytes
-
-
 def test_long_gaps_are_skipped_and_short_ones_read_along(stored, reads):
     skipping, oracle = strided(stored, (100, 200), (1, 0), block_bytes=2**20, gap_bytes=0)
     assert np.array_equal(skipping.read(200, 300), oracle[200:300])
@@ -97,12 +89,6 @@ def test_long_gaps_are_skipped_and_short_ones_read_along(stored, reads):
     along, _ = strided(stored, (100, 200), (1, 0), block_bytes=2**20, gap_bytes=8192)
     assert np.array_equal(along.read(200, 300), oracle[200:300])
     assert len(reads) <= 2
-
-
-def test_dense_tensor_is_read_straight_through(stored, reads):
-    reader, oracle = strided(stored, (10, 1, 50), (1, 0, 2), block_bytes=100)
-    assert np.array_equal(reader.read(3, 444), oracle[3:444])
-    assert reads == [2 * 441]
 
 
 def test_arrays_handed_out_are_the_callers_own(stored):
@@ -119,19 +105,6 @@ def test_scratch_is_aligned_to_pages_and_used_again():
     assert first.ctypes.data == again.ctypes.data
     assert (first.size, again.size) == (20_000, 10_000)
     assert scratch.take(10**6, np.dtype("<f8")).size == 10**6
-
-
-def test_small_scratch_is_used_again_and_grows_into_a_large_one():
-    scratch = ReusedMemory()
-    first = scratch.take(1000, np.dtype("<f4"))
-    again = scratch.take(500, np.dtype("<f8"))
-    assert first.ctypes.data == again.ctypes.data
-    first[:] = 1.0
-    large = scratch.take(20_000, np.dtype("<f4"))
-    large[:] = 2.0
-    assert large.ctypes.data % 4096 == 0
-    # Who holds what was taken before keeps it.
-    assert first.tolist() == [1.0] * 1000
 
 
 @pytest.mark.parametrize("way", ["close", "nobody holds it"])

@@ -79,12 +79,6 @@ def test_a_format_that_we_do_not_know_can_be_taught(tmp_path):
     assert np.array_equal(values_of(turned), np.arange(1330).reshape(SHAPE).transpose(0, 2, 3, 1))
 
 
-def test_other_spellings_in_a_files_name_mean_the_same(tmp_path):
-    write(tmp_path, "convert_fracZ_to_nchw.py", "def convert(a, b, c):\n    return c\n")
-    converters, _ = load_converters(tmp_path)
-    assert set(converters) == {("FRACTAL_Z", "NCHW")}
-
-
 @pytest.mark.parametrize(
     ("body", "text"),
     [

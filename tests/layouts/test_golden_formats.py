@@ -55,22 +55,6 @@ def test_the_headers_shape_alone_gives_the_vendors_answer(name, case):
     assert np.unique(wanted).size > 20
 
 
-@pytest.mark.parametrize(("name", "case"), [("nz_4d", "nz_4d_to_ND"), ("nz_4d_exact", "nz_4d_exact_to_ND")])
-def test_leading_axes_are_kept_where_the_vendor_merges_them(name, case):
-    view = logical(left(name))
-    assert view.shape[:2] == (3, 2)
-    wanted = expected(case)
-    assert np.array_equal(values_of(view).reshape(wanted.shape), wanted)
-
-
-def test_a_shape_from_outside_stands_in_for_a_header_without_one():
-    view = left("nz_2d_no_ori")
-    shape, letters = target(view.spec, rule_format="ND", rule_shape=(37, 21))
-    assert np.array_equal(
-        values_of(logical(view, logical_shape=shape, logical_format=letters)), expected("nz_2d_shape")
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "case", "letters"),
     [

@@ -129,12 +129,6 @@ def test_axes_can_change_places_after_a_header_gave_a_flat_tensor_its_shape():
 # -- lengths that a rule leaves open ----------------------------------------------------------------------------------
 
 
-def test_a_length_that_a_rule_leaves_open_is_read_from_the_stored_shape():
-    spec = TensorSpec("float32", (8, 2, 5, 7, 16), "NC1HWC0")
-    assert target(spec, rule_format="NHWC", rule_shape=(-1, 5, 7, 19)) == ((8, 5, 7, 19), "NHWC")
-    assert target(spec, rule_format="NCHW", rule_shape=(-1, 19, -1, -1)) == ((8, 19, 5, 7), "NCHW")
-
-
 def test_a_length_in_blocks_cannot_be_read_there():
     spec = TensorSpec("float32", (8, 2, 5, 7, 16), "NC1HWC0")
     assert target(spec, rule_format="NCHW", rule_shape=(8, -1, 5, 7)) == (None, None)
@@ -143,11 +137,6 @@ def test_a_length_in_blocks_cannot_be_read_there():
     assert target(said, rule_format="NCHW", rule_shape=(8, -1, 5, 7)) == ((8, 19, 5, 7), "NCHW")
     view = Counting((8, 2, 5, 7, 16), "NC1HWC0", (8, 19, 5, 7))
     assert logical(view, logical_shape=(8, -1, 5, 7), logical_format="NCHW").shape == (8, 19, 5, 7)
-
-
-def test_two_lengths_below_0_are_no_shape_although_their_product_fits():
-    flat = Counting((6,), "ND", (-2, -3))
-    assert logical(flat).shape == logical(flat, logical_shape=(-2, -3)).shape == (6,)
 
 
 # -- contradictions ---------------------------------------------------------------------------------------------------
@@ -161,11 +150,6 @@ def test_groups_that_cannot_be_are_refused(shape, letters, groups):
     view = Counting((9, 2, 16, 16), "FRACTAL_Z", shape, groups=groups)
     with pytest.raises(TensorShapeError, match=r"FRACTAL_Z|groups"):
         logical(view, logical_shape=shape, logical_format=letters)
-
-
-@pytest.mark.parametrize(("lying", "shape"), [((9, 2, 16, 16), (4, 0, 3, 3)), ((9, 2, 16, 0), (4, 6, 3, 3))])
-def test_groups_of_nothing_are_a_guess_that_does_not_fit(lying, shape):
-    assert target(TensorSpec("float32", lying, "FRACTAL_Z", shape, 2), rule_format=None, rule_shape=None)[0] == shape
 
 
 LENGTHS = st.sampled_from([-1, 0, 1, 1, 2, 3, 16, 16, 17, 10**9])

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.errors import TensorShapeError
-from pytest_msdump.core.facts.memory_formats import FORMAT_ALIASES, MEMORY_FORMATS, may_be_padded
-from pytest_msdump.core.layouts.blocks import format_name, place
+from pytest_msdump.core.facts.memory_formats import MEMORY_FORMATS
+from pytest_msdump.core.layouts.blocks import place
 from pytest_msdump.core.layouts.device_layout import logical, stored, target
 from pytest_msdump.core.layouts.gather import BlockedView
 from pytest_msdump.core.model.tensor import TensorSpec
@@ -105,24 +105,6 @@ def test_four_axes_lie_where_the_formula_says(name, block):
     found = stored(values, name, logical_format="NCHW", c0=block)
     for index in product(*map(range, shape)):
         assert found[FORMULAS[name](*index, shape, block)] == values[index]
-
-
-@pytest.mark.parametrize("name", FORMULAS_5)
-def test_five_axes_lie_where_the_formula_says(name):
-    values = numbered((17, 19, 2, 3, 2))
-    found = stored(values, name, logical_format="NCDHW")
-    for index in product(*map(range, values.shape)):
-        assert found[FORMULAS_5[name](*index, values.shape, 16)] == values[index]
-
-
-@pytest.mark.parametrize("name", MATRIX_FORMULAS)
-@pytest.mark.parametrize(("shape", "block"), [((20, 33), 16), ((20, 33), 32), ((2, 3, 17, 5), 16)])
-def test_matrices_lie_where_the_formula_says(name, shape, block):
-    values = numbered(shape)
-    found = stored(values, name, c0=block)
-    for index in product(*map(range, shape)):
-        place_in_matrix = MATRIX_FORMULAS[name](*index[-2:], block)
-        assert found[index[:-2] + place_in_matrix] == values[index]
 
 
 @pytest.mark.parametrize(
@@ -226,12 +208,6 @@ def test_an_origin_in_nhwc_is_found_out_by_its_padding():
     assert target(spec, rule_format=None, rule_shape=None) == ((2, 5, 7, 19), "NHWC")
 
 
-def test_where_both_orders_fit_nchw_goes_first():
-    spec = spec_of("NC1HWC0", (2, 7, 7, 7), "NCHW", (2, 7, 7, 7))
-    assert target(spec, rule_format=None, rule_shape=None) == ((2, 7, 7, 7), "NCHW")
-    assert target(spec, rule_format="NHWC", rule_shape=None) == ((2, 7, 7, 7), "NHWC")
-
-
 def test_the_rules_order_goes_before_a_guess_and_the_headers_shape_before_the_rules():
     spec = spec_of("NC1HWC0", (2, 19, 5, 7), "NCHW", (2, 19, 5, 7))
     assert target(spec, rule_format="NCHW", rule_shape=(1, 19, 5, 7)) == ((2, 19, 5, 7), "NCHW")
@@ -245,29 +221,10 @@ def test_a_rule_that_cannot_be_is_passed_over_for_what_fits():
     assert target(spec, rule_format="NHWC", rule_shape=None) == ((2, 19, 5, 7), "NCHW")
 
 
-@pytest.mark.parametrize("shape", [(3, 21), (21,)])
-def test_fewer_axes_are_those_that_are_left(shape):
-    full = (3, 21, 1, 1) if len(shape) == 2 else (1, 21, 1, 1)
-    values = numbered(full)
-    lying = StoredArray(stored(values, "NC1HWC0", logical_format="NCHW", padding=np.nan), "NC1HWC0", shape)
-    found = logical(lying)
-    assert found.shape == shape
-    assert np.array_equal(values_of(found), values.reshape(shape))
-
-
 def test_a_plain_format_is_brought_to_the_originals_order():
     values = numbered((2, 19, 5, 7))
     found = logical(StoredArray(values, "NCHW", (2, 5, 7, 19)), logical_shape=(2, 5, 7, 19), logical_format="NHWC")
     assert np.array_equal(values_of(found), values.transpose(0, 2, 3, 1))
-
-
-def test_a_plain_tensor_stays_as_it_is_unless_its_own_header_says_otherwise():
-    flat = StoredArray(numbered((6,)), "ND", (2, 3))
-    assert logical(flat).shape == (2, 3)
-    assert logical(StoredArray(numbered((6,)), "ND"), logical_shape=(2, 3)).shape == (6,)
-    assert logical(StoredArray(numbered((1, 6)), "ND"), logical_shape=(6,)).shape == (6,)
-    plain = StoredArray(numbered((2, 3)), "DefaultFormat")
-    assert logical(plain) is plain
 
 
 @pytest.mark.parametrize(
@@ -311,29 +268,3 @@ def test_an_unknown_format_is_refused_unless_nothing_is_to_be_done():
 
 
 # -- names ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("spelled", "name"),
-    [
-        ("FracZ", "FRACTAL_Z"),
-        ("DefaultFormat", "ND"),
-        ("nc1hwc0", "NC1HWC0"),
-        (None, "ND"),
-        ("NC1HWC0C04", "NC1HWC0_C04"),
-    ],
-)
-def test_other_spellings_mean_the_same(spelled, name):
-    assert format_name(spelled) == name
-
-
-def test_aliases_lead_to_rows():
-    assert set(FORMAT_ALIASES.values()) <= set(MEMORY_FORMATS)
-    assert format_name("YUV") is None
-    assert may_be_padded("YUV")
-
-
-@pytest.mark.parametrize("name", list(MEMORY_FORMATS))
-def test_an_empty_tensor_is_nothing_to_be_undone(name):
-    view = StoredArray(np.zeros((0, 3), np.float32), name, (0, 3))
-    assert logical(view).size == 0

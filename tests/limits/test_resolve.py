@@ -51,23 +51,6 @@ def test_a_glob_means_true_name_mangled_name_and_address_of_either_side(glob: st
 
 
 @pytest.mark.parametrize(
-    "glob", ["conv", "CONV2", "default/*", "*:input:0", "*:output:1", "BiasAdd.*", "conv2:output", ""]
-)
-def test_a_glob_that_means_another_tensor_does_not_match(glob: str) -> None:
-    assert cosine_of(Rule({COSINE: (0.5, None)}, match=glob)) == 0.999
-
-
-def test_operator_types_are_those_of_either_side() -> None:
-    rule = Rule({COSINE: (0.5, None)}, op_type=("MatMul", "BiasAdd"))
-    typed = TensorKey(OpKey("conv2", op_type="MatMul"), "output", 0)
-    untyped = TensorKey(OpKey("other"), "output", 0)
-    assert cosine_of(rule) == 0.5
-    assert cosine_of(rule, left=untyped, right=typed) == 0.5
-    assert cosine_of(rule, left=untyped, right=untyped) == 0.999
-    assert cosine_of(Rule({COSINE: (0.5, None)}, op_type=("biasadd",))) == 0.999
-
-
-@pytest.mark.parametrize(
     ("dtype", "dtypes", "holds"),
     [
         ("float16", ("float16", "float32"), True),

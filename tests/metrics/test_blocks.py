@@ -14,12 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from pytest_msdump.core.compare.opening import ArrayView
-from pytest_msdump.core.metrics import measure as streaming
-from pytest_msdump.core.metrics.kernel import VARIABLE
 from pytest_msdump.core.metrics.measure import measure
 from pytest_msdump.core.metrics.numpy_kernel import NOTHING, Partial, Task, measure_block
 from pytest_msdump.core.metrics.rankings import Tolerance
-from pytest_msdump.core.metrics.sums import Sum
 from pytest_msdump.core.metrics.values import Workspace
 from pytest_msdump.core.model.comparison import Comparison, Measurement
 from pytest_msdump.core.text import Message
@@ -177,34 +174,6 @@ def test_a_tensor_is_equal_to_itself(pair: tuple[Array, Array]) -> None:
         assert found.measurements[metric].value in (0, None)
     assert found.measurements["cosine_similarity"].value in (1.0, None)
     assert found.measurements["bitwise_mismatch"].value == 0
-
-
-def test_tiles_inside_a_block_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "numpy")
-    rng = np.random.default_rng(5)
-    right = rng.normal(size=(31, 41)).astype("float32")
-    left = right + rng.normal(scale=1e-3, size=right.shape).astype("float32")
-    left[7, 5:9] = np.nan
-    whole = measure(ArrayView(left), ArrayView(right), rtol=1e-3, atol=1e-5)
-    monkeypatch.setattr(streaming, "_TILE_ELEMENTS", 37)
-    assert_same(whole, measure(ArrayView(left), ArrayView(right), rtol=1e-3, atol=1e-5))
-
-
-def test_many_blocks_sum_like_exact_arithmetic() -> None:
-    rng = np.random.default_rng(6)
-    right = rng.normal(size=20000) * 10.0 ** rng.integers(-6, 6, 20000)
-    left = right * (1 + rng.normal(scale=1e-5, size=right.size))
-    found = measure(ArrayView(left), ArrayView(right), block_elements=7)
-    assert found.absolute_error_sum == pytest.approx(math.fsum(np.abs(left - right)), rel=1e-15)
-
-
-@given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=30))
-@settings(deadline=None, max_examples=200)
-def test_merged_sums_are_almost_exact(numbers: list[float]) -> None:
-    total = Sum()
-    for number in numbers:
-        total = total.merge(Sum(number))
-    assert total.value == pytest.approx(math.fsum(numbers), rel=1e-15, abs=1e-30 * max(map(abs, numbers)))
 
 
 @pytest.mark.parametrize("block_elements", [1, 3, 100])

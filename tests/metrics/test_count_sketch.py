@@ -76,7 +76,8 @@ def test_both_kernels_and_all_block_sizes_give_the_same_bits(dtype, monkeypatch)
     found = []
     for kernel in ("numpy", "compiled"):
         monkeypatch.setenv("MSDUMP_KERNEL", kernel)
-        found += [sketch(values, block=block) for block in (1, 1000, SIZE)]
+        # Blocks of one element take most of the time: one type shows them.
+        found += [sketch(values, block=block) for block in (1 if dtype == "f4" else 7, 1000, SIZE)]
     for one in found[1:]:
         assert one.values().tobytes() == found[0].values().tobytes()
 
@@ -108,11 +109,6 @@ def test_what_is_not_finite_is_counted_and_no_part_of_anything_else(kernel, monk
     assert [statistics[name] for name in counts] == [1, 2, 1, 1, -4.0, 3.0, -1.0 / 3.0]
     assert nothing["minimum"] is nothing["mean"] is None
     assert math.isnan(nothing["l2_norm"])
-
-
-def test_squares_that_overflow_float64_have_a_norm():
-    found = sketch(np.full(100, 1e300)).statistics()
-    assert found["l2_norm"] == pytest.approx(1e301)
 
 
 def _spikes(draw, count):
@@ -194,18 +190,6 @@ def test_norms_of_slices_are_those_of_the_tensor(kernel, shape, block, monkeypat
     found = norms_by_sketch(array, block).slices
     assert found.size <= 256
     np.testing.assert_allclose(found, norms(array, SHAPES[shape]), rtol=1e-12)
-
-
-@pytest.mark.parametrize("kernel", EACH)
-@pytest.mark.parametrize("hole", [np.nan, np.inf, None])
-def test_there_are_norms_only_where_the_metric_has_slices_and_all_is_finite(kernel, hole, monkeypatch):
-    monkeypatch.setenv("MSDUMP_KERNEL", kernel)
-    array = np.ones((50, 100), "f4")
-    if hole is not None:
-        array[30, 7] = hole
-    assert (norms_by_sketch(array, 999).slices is None) == (hole is not None)
-    for shape in ((5000,), (15, 400), (0, 16)):
-        assert norms_by_sketch(np.ones(shape, "f4"), 999).slices is None
 
 
 @pytest.mark.parametrize("m", sorted(SEEDS))

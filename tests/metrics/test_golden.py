@@ -216,10 +216,3 @@ def test_errors_of_complex_numbers_are_of_the_modulus_and_have_no_balance():
     assert found.error_balance is None
     ratios = ratios_of(np.complex64([3 + 4.5j, 1.5j]), np.complex64(golden), golden, floor=1e-7)
     assert ratios["golden_error_balance_ratio"].undefined.code == "tensors_are_complex"
-
-
-def test_what_a_suite_leaves_out_has_no_number():
-    golden = np.float32([1, 2])
-    found = ratios_of(golden, golden, golden, without={"golden_rmse_ratio": "--without"})
-    assert say(found["golden_rmse_ratio"].undefined) == "it was left out by --without"
-    assert found["golden_small_value_ratio"].value == 0

@@ -58,13 +58,6 @@ def test_complex_counts_parts_and_measures_moduli() -> None:
     assert found.maximum == pytest.approx(top)
 
 
-@pytest.mark.parametrize("array", [np.empty((0, 3), "float32"), np.array([NAN, NAN]), np.empty(0, "int8")])
-def test_nothing_finite_has_no_range(array: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> None:
-    found = scan(ArrayView(array))
-    assert (found.minimum, found.maximum, found.mean) == (None, None, None)
-    assert found.nan == found.elements == array.size
-
-
 def test_blocks_have_to_hold_something() -> None:
     with pytest.raises(ValueError, match="block_elements is 0"):
         scan(ArrayView(np.zeros(1)), block_elements=0)

@@ -16,7 +16,7 @@ from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.metrics.kernel import VARIABLE
 from pytest_msdump.core.metrics.measure import measure
 from pytest_msdump.core.model.comparison import Comparison
-from pytest_msdump.core.text import Message, say
+from pytest_msdump.core.text import Message
 
 MEAN, ABOVE_1, ABOVE_32 = "mean_ulp_distance", "ulp_above_1_share", "ulp_above_32_share"
 SNR, UNDERFLOW = "signal_to_noise_ratio", "underflow_share"
@@ -69,14 +69,6 @@ def test_one_unit_is_numpys_spacing_also_of_subnormals_and_of_zero(dtype: str) -
 def test_units_are_those_of_the_type_and_not_of_what_it_is_stored_as(dtype: str, right: float, step: float) -> None:
     found = compare(np.full(40, right + 3 * step), np.full(40, right), dtype, "float32")
     assert [value(found, metric) for metric in (MEAN, ABOVE_1, ABOVE_32)] == [3.0, 1.0, 0.0]
-
-
-@pytest.mark.parametrize("dtype", ["int32", "bool", "complex64"])
-def test_types_without_units_say_so(dtype: str) -> None:
-    found = compare([0, 1, 1], [1, 1, 0], dtype)
-    for metric in (MEAN, ABOVE_1, ABOVE_32):
-        assert not found.measurements[metric].applies
-        assert say(found.measurements[metric].undefined) == f"{dtype} has no units of the last place"
 
 
 def test_a_limit_in_units_passes_over_integers(tmp_path: Path) -> None:

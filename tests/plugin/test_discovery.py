@@ -28,21 +28,6 @@ def test_a_suite_file_is_known_by_its_name(name: str) -> None:
     assert is_suite_file(Path("x") / name)
 
 
-@pytest.mark.parametrize("name", ["amsdump.toml", "msdump.toml.bak", "msdump", "pyproject.toml", "Msdump.toml"])
-def test_another_name_is_no_suite_file(name: str) -> None:
-    assert not is_suite_file(Path("x") / name)
-
-
-def test_suite_files_are_found_below_a_folder_in_order(tmp_path: Path) -> None:
-    make(tmp_path, "b/msdump.toml", "a/x.msdump.toml", "msdump.toml", "a/c/msdump.toml", "a/other.toml")
-    assert found(tmp_path) == ["a/c/msdump.toml", "a/x.msdump.toml", "b/msdump.toml", "msdump.toml"]
-
-
-def test_a_file_counts_only_when_it_is_a_suite_file(tmp_path: Path) -> None:
-    make(tmp_path, "a/msdump.toml", "a/other.toml", "b/msdump.toml")
-    assert found(tmp_path, "a/msdump.toml", "a/other.toml", "gone/msdump.toml") == ["a/msdump.toml"]
-
-
 def test_hidden_and_excluded_folders_are_not_entered_unless_given(tmp_path: Path) -> None:
     make(
         tmp_path,

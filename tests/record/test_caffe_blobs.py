@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from types import SimpleNamespace
@@ -101,13 +100,6 @@ def test_the_prototxt_of_another_net_is_told_before_anything_is_written(tmp_path
     with pytest.raises(DumpNotFoundError, match="no such file"):
         from_caffe(StandIn({}), tmp_path / "gone", tmp_path / "dump")
     assert not (tmp_path / "dump").exists()
-
-
-def test_an_input_that_a_layer_gives_is_recorded_once(tmp_path, prototxt):
-    prototxt.write_text('layer { name: "data" type: "Input" top: "data" } layer { name: "p" bottom: "data" top: "p" }')
-    folder = from_caffe(StandIn({"data": DATA, "p": CONV}), prototxt, tmp_path / "dump")
-    assert len(list(folder.glob("*.npy"))) == 2
-    assert list(json.loads((folder / "msdump.json").read_text())["inputs"]) == ["data"]
 
 
 # -- references that scripts made -------------------------------------------------------------------------------------

@@ -61,11 +61,6 @@ def test_lines_are_told_relative_to_the_project_or_not_at_all(said: str, kept: d
     assert movable(values, ROOT) == {"tensors": {"a.0.1.npy": {"op": "a", **kept}, "b.0.2.npy": {"op": "b"}}}
 
 
-@pytest.mark.parametrize("values", [{"tensors": [1], "command": "/a/b"}, {"tensors": {"a": 1, "b": {"line": 3}}}])
-def test_what_cannot_be_meant_stays_as_it_is(values: dict[str, object]) -> None:
-    assert movable(values, ROOT) == values
-
-
 def test_a_kept_reference_holds_no_path_of_its_machine(tmp_path: Path) -> None:
     def build(folder: Path) -> None:
         with DumpWriter(folder) as writer:

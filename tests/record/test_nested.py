@@ -25,10 +25,6 @@ def test_mappings_and_dataclasses_keep_their_own_order():
     assert leaves({"b": 1.0, "a": Result(2.0, Pair(3.0, 4.0))}, is_number) == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_a_type_is_no_value():
-    assert leaves([Result, 1.0], is_number) == [1.0]
-
-
 def test_a_value_that_holds_itself_ends():
     value: list[Any] = [1.0]
     value.append(value)

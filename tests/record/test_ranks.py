@@ -205,13 +205,6 @@ def test_a_group_that_cannot_be_meant_is_left_out_with_its_rank(group):
     assert (manifest.distributed, notes) == (None, ("msdump.json has an invalid rank, left out",))
 
 
-@pytest.mark.parametrize("name", ["rank_01", "rank_-1", "rank_x", "rank_1.old", "RANK_1", "rank_9999999999"])
-def test_folders_of_other_names_are_no_ranks(tmp_path, name):
-    folder = record(tmp_path / "d")
-    (folder / "rank_1").rename(folder / name)
-    assert "1 of 2 ranks have no recording" in refused(folder)
-
-
 def test_folders_of_ranks_inside_of_one_another_end_nowhere(tmp_path):
     folder = record(tmp_path / "d")
     deepest = folder / "rank_0"
@@ -267,12 +260,6 @@ def test_sketches_of_a_run_have_a_folder_for_each_rank(tmp_path, monkeypatch, ca
     assert main(["compare", "sketches", str(left)]) == 0
     assert main(["sketch", "l", "-o", "sketches"]) == 4
     assert "sketches: is not empty" in capsys.readouterr().err
-
-
-def test_sketches_of_one_rank_stay_those_of_that_rank(tmp_path, monkeypatch):
-    monkeypatch.chdir(record(tmp_path / "d"))
-    assert main(["sketch", "rank_1", "-o", "sketches"]) == 0
-    assert {ref.key.op.at.rank for ref in open_dump("sketches").refs} == {1}
 
 
 def test_sketches_that_were_broken_off_between_two_ranks_are_not_whole(tmp_path, monkeypatch, capsys):

@@ -104,17 +104,6 @@ def test_the_type_of_a_class_that_is_not_known_is_not_taken_from_its_partner() -
     assert pairs(left, right, types={"fc": "Dense"})[0].right_rule is not None
 
 
-@pytest.mark.parametrize("name", ["w", "pos", "fc.bias", "fc.scale"])
-def test_what_needs_no_rule_passes_through(name: str) -> None:
-    held = carried({name: numbers(4, 4) * 0}, {name: numbers(4, 4)}, "torch", "keras")
-    np.testing.assert_array_equal(held[name], numbers(4, 4))
-
-
-def test_a_square_kernel_stays_as_it_is_within_one_framework() -> None:
-    held = carried({"a/kernel": numbers(4, 4) * 0}, {"a/kernel": numbers(4, 4)}, "keras", "tensorflow")
-    np.testing.assert_array_equal(held["a.weight"], numbers(4, 4))
-
-
 def test_layers_of_two_types_are_refused() -> None:
     from dataclasses import replace
 
@@ -201,22 +190,6 @@ def test_spellings_of_one_name_pair_as_those_of_operators_do(left: dict[str, Any
     assert {name: pair.right.values.tolist() for name, pair in found.items()} == {
         name: values.tolist() for name, values in left.items()
     }
-
-
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        # A side has two of one spelling.
-        (_as(a_b__weight=3), _as(ab__weight=3, A_B__weight=3)),
-        (_as(a_b__weight=3, A_b__weight=3), _as(ab__weight=3)),
-        (_as(a_b__weight=3, ab__weight=3), _as(ab__weight=3)),
-        # Numbers apart are other numbers than numbers in one.
-        (_as(layer1_0__weight=3), _as(layer10__weight=3)),
-    ],
-)
-def test_spellings_that_may_mean_two_names_are_left_alone(left: dict[str, Any], right: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="have no partner"):
-        pairs(read_weights(left), read_weights(right), ignore=tuple(right))
 
 
 @pytest.mark.parametrize(
@@ -347,11 +320,6 @@ def test_a_saved_file_is_read_back_bit_for_bit_and_by_numpy(tmp_path: Path) -> N
         np.testing.assert_array_equal(loaded["e"], BITS)
 
 
-def test_a_file_of_numpys_own_is_read_as_the_framework_that_is_said(tmp_path: Path) -> None:
-    np.savez(tmp_path / "w.npz", **{"bn/moving_mean": numbers(3)})
-    assert list(read_weights(tmp_path / "w.npz", framework="keras")) == ["bn.running_mean"]
-
-
 @pytest.mark.parametrize(
     "kind", ["cut", "text", "lies", "object", "halves", "framework", "bits", "flipped", "encrypted", "packed", "ended"]
 )
@@ -424,14 +392,3 @@ def test_wrong_calls_are_refused_with_what_is_known() -> None:
 def test_every_class_name_means_one_type() -> None:
     names = [name for classes in KINDS.values() for name in classes]
     assert len(names) == len(set(names))
-
-
-def test_a_member_with_a_name_without_end_is_not_quoted_whole(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "w.npz", "w") as archive:
-        archive.writestr("a" * 20_000, b"")
-    content = (tmp_path / "w.npz").read_bytes()
-    # The name in the directory is another one than that before the member.
-    (tmp_path / "w.npz").write_bytes(content.replace(b"a", b"b", 1))
-    with pytest.raises(TensorFileError) as refused:
-        read_weights(tmp_path / "w.npz")
-    assert len(str(refused.value)) < 600

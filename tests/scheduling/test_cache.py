@@ -243,20 +243,6 @@ def test_errors_of_reading_are_never_kept(compare, dumps):
     assert compare()[1] == ["op3"]
 
 
-def test_another_selection_and_order_use_what_is_there(compare, dumps):
-    compare("--select", "op[12]")
-    write_pairs(dumps / "more", [5])
-    for side in ("left", "right"):
-        shutil.copy(file_of(dumps / "more" / side, "op0"), dumps / side / "first.0.1600000000000000.npy")
-    assert compare()[1] == ["first", "op0", "op3"]
-    assert [record["order"] for record in results(dumps)["tensors"]] == [0, 1, 2, 3, 4]
-    (dumps / "msdump-report" / "results.json").unlink()
-    compare(cache="off")
-    fresh = results(dumps)["tensors"]
-    compare()
-    assert results(dumps)["tensors"] == fresh
-
-
 @pytest.mark.parametrize("damage", ["cut", "number", "title", "garbage", "json", "empty"])
 def test_a_damaged_cache_is_measured_again_and_noted(compare, dumps, damage):
     compare()
@@ -483,10 +469,3 @@ def test_where_no_cache_can_be_written_all_is_measured_and_that_is_said_once(unw
     assert told == "cache: 0 of 2 pairs from earlier runs"
     assert "cannot be written" in problem
     assert len(results(unwritable.path)["tensors"]) == 2
-
-
-def test_without_our_cache_nothing_of_it_is_made(pytester):
-    write_pairs(pytester.path, [8, 9])
-    pytester.runpytest_inprocess("--msdump-left=left", "--msdump-right=right").assert_outcomes(passed=3)
-    assert not (pytester.path / ".pytest_cache" / "d").exists()
-    assert not (pytester.path / ".msdump-cache").exists()

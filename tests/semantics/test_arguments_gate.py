@@ -92,14 +92,6 @@ def test_attributes_of_graphs_that_differ_are_listed(left: Path, right: Path) ->
     assert "differs attribute operand 3: left Bool(0), right Bool(1)" in answer.text
 
 
-def test_a_pair_that_passes_is_not_looked_up(left: Path, right: Path) -> None:
-    save(left, transpose_a="True")
-    save(right, transpose_a="False")
-    answer = ask(left, right)
-    assert answer.code == 0
-    assert not {"kernel_args", "differing_arguments"} & set(matmul(answer))
-
-
 def test_a_reference_has_no_attributes_to_differ_in(left: Path, tmp_path: Path) -> None:
     spoil(left)
     reference = tmp_path / "reference"

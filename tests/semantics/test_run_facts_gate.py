@@ -94,13 +94,3 @@ def test_on_a_cpu_an_exception_dump_has_parameters_alone(whole: Path) -> None:
     assert (
         index(whole).notes[0] == "an exception dump (op_debug_mode 4), of which MindSpore writes Parameters only on CPU"
     )
-
-
-def test_a_directory_that_is_gone_is_told(whole: Path) -> None:
-    shutil.rmtree(whole / "rank_0" / "Net" / "0" / "1")
-    answer = ask(whole, REAL / "whole")
-    assert (
-        "left: incomplete or mixed dump: rank_0/execution_order/ms_global_execution_order_graph_0.csv lists iterations "
-        "0-1, but of iteration 1 there is no tensor of graph 0"
-    ) in answer.text
-    assert "incomplete or mixed dump" in " ".join(answer.results["left"]["notes"])

@@ -18,22 +18,6 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("prefix", ["", "r", "rank_", "rank_1", "rank_7", "zz", "a"])
-def test_names_that_begin_so_are_those_of_all_that_do(folder, prefix):
-    everything = sorted([*NAMES, "rank_7", "link", "lost"])
-    assert list(names_in(folder, prefix)) == [name for name in everything if name.startswith(prefix)]
-
-
-def test_folders_and_links_to_them_are_folders(folder):
-    assert list(folders_in(folder)) == ["link", "rank_7"]
-
-
-def test_what_cannot_be_listed_has_no_names(tmp_path):
-    (tmp_path / "file").touch()
-    for place in (tmp_path / "absent", tmp_path / "file"):
-        assert (list(names_in(place)), list(folders_in(place))) == ([], [])
-
-
 def test_names_are_kept_for_as_long_as_asked_and_no_longer(folder, monkeypatch):
     looked = []
     original = files.os.scandir

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from storage.shelf import TroubledFileSystem
 
 from pytest_msdump.capabilities.remote import listings
-from pytest_msdump.capabilities.remote.listings import FIRST_BYTES, MOST_BYTES
+from pytest_msdump.capabilities.remote.listings import MOST_BYTES
 from pytest_msdump.core.compare.opening import as_path, index, open_view
 from pytest_msdump.core.dumps.array_reader import StridedReader
 from pytest_msdump.core.dumps.stored_file import StoredFile
@@ -53,18 +53,6 @@ def test_any_reads_give_the_bytes_of_the_file_in_pieces_of_bounded_size(reads):
     assert all(0 < stop - start <= MOST_BYTES for start, stop in fetched())
 
 
-def test_a_header_is_fetched_by_itself_and_reading_on_fetches_more_each_time():
-    with closing(StoredFile(stored(bytes(20 * 2**20)))) as file:
-        file.read_into(memoryview(bytearray(100)), 0)
-        assert fetched() == [(0, FIRST_BYTES)]
-        for start in range(0, file.size, 2**14):
-            file.read_into(memoryview(bytearray(2**14)), start)
-    lengths = [stop - start for start, stop in fetched()]
-    assert lengths[:4] == [2**15, 2**18, 2**21, 2**23]
-    assert max(lengths) == MOST_BYTES
-    assert sum(lengths) == file.size
-
-
 def test_memory_stays_bounded_however_large_the_tensor_is():
     with closing(StoredFile(stored(bytes(64 * 2**20)))) as file:
         target = memoryview(bytearray(2**20))
@@ -93,13 +81,6 @@ def test_of_a_dump_file_its_header_is_fetched_to_index_it_and_one_tensor_to_read
         assert fetched_of(ref.source.path.name) <= 4096 * 2
         view.read(0, view.size)
         assert 4096 < fetched_of(ref.source.path.name) < size // 2
-
-
-def test_indexing_npy_files_fetches_nothing_of_them(troubled, put, lenet):
-    url = put(lenet / "target", "troubled")
-    troubled.asked.clear()
-    assert len(index(as_path(url)).refs) == 53
-    assert not [path for path, *_ in troubled.asked if path.endswith(".npy")]
 
 
 # With 100 bytes for a band and no gap worth reading, every element of a row is a piece of the file by itself.

@@ -1,6 +1,5 @@
 """What a user may write for a side, and how a path on object storage behaves."""
 
-import os
 import pickle
 from pathlib import Path
 
@@ -109,12 +108,6 @@ def test_a_remote_path_joins_splits_compares_and_travels_as_any_path_does():
     assert is_url(str(path))
 
 
-def test_the_operating_system_sees_a_path_where_nothing_is():
-    path = parse_location("s3://bucket/dump", HERE)
-    assert os.fspath(path) == "/s3:/bucket/dump"
-    assert not os.path.exists(path)  # noqa: PTH110 - what the system says of it
-
-
 def test_of_what_was_not_listed_nothing_is_there_and_no_storage_is_asked():
     path = parse_location("nosuch://bucket/dump", HERE)
     assert [path.exists(), path.is_dir(), path.is_file(), path.is_symlink()] == [False] * 4
@@ -122,13 +115,6 @@ def test_of_what_was_not_listed_nothing_is_there_and_no_storage_is_asked():
         path.stat()
     with pytest.raises(FileNotFoundError):
         list(path.iterdir())
-
-
-def test_a_path_of_this_machine_is_spelled_out_without_following_links(tmp_path, monkeypatch):
-    (tmp_path / "there").mkdir()
-    (tmp_path / "rank_0").symlink_to("there")
-    monkeypatch.chdir(tmp_path)
-    assert absolute_path(Path("rank_0/../rank_0")) == tmp_path / "rank_0"
 
 
 def test_object_storage_is_only_read():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_msdump.capabilities.compat.arguments import chosen_algorithms, passed_arguments
+from pytest_msdump.capabilities.compat.arguments import chosen_algorithms
 from pytest_msdump.core.errors import UnknownNameError
 
 TEN = (
@@ -21,12 +21,6 @@ TEN = (
 )
 
 
-@pytest.mark.parametrize("text", [None, "all"])
-def test_all_is_all_ten_and_a_users_own(text):
-    """Fault 24: the vendor's "all" leaves out custom algorithms."""
-    assert chosen_algorithms(text, ["Mine"]) == (*TEN, "Mine")
-
-
 @pytest.mark.parametrize("place", range(10))
 def test_the_vendors_numbers_are_the_vendors(place):
     assert chosen_algorithms(str(place), []) == (TEN[place],)
@@ -38,9 +32,3 @@ def test_an_unknown_algorithm_is_refused_and_all_known_are_listed(text):
         chosen_algorithms(text, ["Mine"])
     assert "known: 0=CosineSimilarity, 1=MaxAbsoluteError" in str(caught.value)
     assert "9=MeanRelativeError, Mine" in str(caught.value)
-
-
-def test_what_is_passed_to_a_built_in_one_is_said():
-    arguments, notes = passed_arguments("Mine:k=3;0:z=1", ["Mine"])
-    assert arguments == {"Mine": {"k": "3"}}
-    assert notes == ("-a: 0 is built in and takes no arguments; z has no effect",)

@@ -25,15 +25,6 @@ GRAMMAR = Grammar(
 )
 
 
-def test_values_follow_their_option_and_switches_stand_alone():
-    arguments = GRAMMAR.parse(["-csv", "--left", "a b", "-r", "-1,5"])
-    assert arguments.get("left") == "a b"
-    assert arguments.get("range") == "-1,5"
-    assert arguments.get("algorithms") is None
-    assert "csv" in arguments
-    assert "algorithms" not in arguments
-
-
 @pytest.mark.parametrize(
     ("words", "values"),
     [

@@ -91,19 +91,6 @@ def custom(tmp_path: Path) -> Callable[[str, str], list[str]]:
     return write
 
 
-def test_code_of_a_user_wins_and_is_told_and_what_it_returns_is_written_as_it_is(shape, custom, tmp_path, capsys):
-    flag = custom(
-        "NC1HWC0_to_NCHW",
-        "import numpy as np\n"
-        "def convert(shape_from, shape_to, array):\n"
-        "    assert (array.shape, array.dtype) == ((2240,), np.float16)\n"
-        "    return np.array([[*shape_from, *shape_to]], np.int64)\n",
-    )
-    assert shape(BLOCKED, "NCHW", *flag) == 0
-    assert written(tmp_path)[f"{BLOCKED.name}.output.0.1x9.npy"].tolist() == [[2, 2, 5, 7, 16, 2, 19, 5, 7]]
-    assert "ran user code: " in capsys.readouterr().err
-
-
 def test_to_fractal_z_gets_the_number_of_groups(shape, custom, tmp_path):
     flag = custom("NCHW_to_FRACTAL_Z", "def convert(a, b, array, groups):\n    return array[:groups]\n")
     (weight,) = (CASE / "left").glob("Const.w_nchw_group4.*")

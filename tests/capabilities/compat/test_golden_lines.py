@@ -119,15 +119,3 @@ def test_chosen_operators_are_the_vendors(words, sequences, code, in_case, capsy
         theirs = [(row["Index"], row["OpSequence"], row["TensorIndex"]) for row in csv.DictReader(file)]
     assert [(row["Index"], row["OpSequence"], row["TensorIndex"]) for row in rows] == theirs
     assert ("no operator has the number 77" in capsys.readouterr().err) == (label == "select")
-
-
-def test_of_several_files_the_newest_is_compared_and_the_others_are_named(in_case, capsys):
-    in_case("a_fusion_nchw")
-    compare_vector.main(["-l", "left", "-r", "right", "-f", "fusion.json", "-o", "r.csv", "-csv"])
-    with Path("r.csv").open(newline="") as file:
-        cosines = [(row["TensorIndex"], row["CosineSimilarity"]) for row in csv.DictReader(file)]
-    assert [cosine for tensor, cosine in cosines if tensor == "dup_relu:output:0"] == ["0.999999"]
-    assert ("split1:input:0", "0.999999") in cosines
-    out = " ".join(capsys.readouterr().out.split())
-    assert "msdump compare keeps it: Relu.dup_relu.12.1.1600000000000012" in out
-    assert "msdump compare keeps it: conv1_relu.0.1600000000000050.npy" in out

@@ -74,15 +74,6 @@ class TestFirstElements:
         assert (row["Verdict"], row["MaxAbsoluteError"]) == ("warn", "0.000000")
         assert row["Reason"] == "only the first 99 of 100 elements were compared"
 
-    @pytest.mark.usefixtures("two")
-    def test_it_stays_a_part_when_the_result_is_judged_again(self, capsys):
-        compare("-max", "99")
-        capsys.readouterr()
-        assert msdump(["check", "out/msdump-report/results.json", "--threshold", "max_abs=5"]) == 0
-        out = capsys.readouterr().out
-        assert "1 tensor: 1 warn" in out
-        assert "only the first 99 of 100 elements were compared" in out
-
     def test_the_places_of_elements_are_those_in_the_whole(self, two):
         right = np.arange(1, 101, dtype=np.float32).reshape(4, 25)
         right[2, 3] = -7
@@ -139,20 +130,6 @@ class TestChoosing:
         in_case("a_fusion_nchw")
         compare("-f", "fusion.json", "-r", span, left="left", right="right")
         assert sorted({int(row["OpSequence"]) for row in table()}) == sequences
-
-    def test_a_chosen_operator_brings_its_group(self, in_case):
-        in_case("a_fusion_nchw")
-        assert compare("-f", "fusion.json", "-s", "6", left="left", right="right") == 0
-        assert {row["NPUDump"] for row in table()} == {"sm_part_a,sm_part_b"}
-        assert {row["Verdict"] for row in table()} == {"pass"}
-
-    def test_what_is_not_chosen_is_not_judged(self, in_case):
-        in_case("a_fusion_nchw")
-        assert compare("-f", "fusion.json", "-s", "8", left="left", right="right") == 0
-        report = read_json(Path("out/msdump-report/results.json"))
-        assert {record["left"]["name"] for record in report["tensors"]} == {"fc1"}
-        assert report["coverage"]["value"] == 1.0
-        assert report["missing"] == report["unmatched"] == []
 
 
 def test_a_table_that_cannot_be_written_leaves_nothing_behind(two, monkeypatch, capsys):
@@ -236,13 +213,6 @@ class TestBatch:
         assert compare("-f", "rules", left="20211122000000", right="right") == 4
         assert "0_net_a_0: " in capsys.readouterr().err
         assert table("out/0_net_b_0_result_*.csv")
-
-    def test_a_mapping_and_advice_are_written_for_each(self, models):
-        assert compare("-f", "rules", "-map", left="20211122000000", right="right") == 0
-        assert compare("-f", "rules", "-advisor", left="20211122000000", right="right") == 0
-        for name in ("net_a", "net_b"):
-            assert len(list(Path("out").glob(f"0_{name}_0_mapping_*.csv"))) == 1
-            assert (models / "out" / f"0_{name}_0_advisor_summary.txt").is_file()
 
 
 @pytest.mark.parametrize("step", ["1", "37"])

@@ -76,20 +76,6 @@ def test_no_ini_key_nor_flag_of_pytest_can_name_it(code, pytester, monkeypatch):
     assert not (code.parent / "mark").exists()
 
 
-def test_all_runs_a_users_own_too_and_a_broken_one_is_nan_with_a_reason(in_case):
-    """Fault 24: the vendor's "all" leaves custom algorithms out."""
-    in_case("k_custom_alg")
-    words = ["compare", "-m", "left/a.npy", "-g", "right/a.npy", "-c", "custom", "-out", "out", "-alg", "all"]
-    assert msaccucmp.main(words) == 1
-    (row,) = table()
-    left, right = (np.load(f"{side}/a.npy") for side in ("left", "right"))
-    assert row["MyAlg"] == f"{abs(left - right).sum():.3f}"
-    assert row["Bad"] == "NaN"
-    assert "MyAlg: my message" in row["CompareFailReason"]
-    assert "Bad: alg_Bad.py returned ['float', 'str'], not two texts" in row["CompareFailReason"]
-    assert row["MeanRelativeError"] != "NaN"
-
-
 def test_only_what_was_asked_for_runs_with_its_arguments(in_case, capsys):
     in_case("k_custom_alg")
     words = ["compare", "-m", "left/a.npy", "-g", "right/a.npy", "-c", "custom", "-out", "out"]

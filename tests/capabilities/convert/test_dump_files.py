@@ -10,7 +10,6 @@ from capabilities.convert.independent_dump import decode
 
 from pytest_msdump.capabilities.ascend.dump_file import open_output, open_part
 from pytest_msdump.capabilities.ascend.dump_proto import DATA_TYPES
-from pytest_msdump.capabilities.convert import dump_files
 from pytest_msdump.capabilities.convert.dump_files import DumpTensor, write_dump
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.dtypes.decode import stored_as
@@ -136,13 +135,6 @@ def test_the_header_says_what_is_known(tmp_path: Path) -> None:
     assert "original_shape" not in blocked
     assert "dump_time" not in told
     assert open_part(path, 2).spec.groups == 4
-
-
-def test_elements_of_less_than_a_byte_meet_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dump_files, "_BLOCK_ELEMENTS", 8)
-    values = np.array([1, 0, 1, 1, 0, 0, 1] * 5, np.uint8)
-    path = write_dump(tmp_path / "d", [DumpTensor(view(values, "uint1"))])
-    assert decode(path.read_bytes())["output"][0]["data"] == np.packbits(values).tobytes()
 
 
 def test_what_fails_leaves_nothing(tmp_path: Path) -> None:

@@ -74,20 +74,6 @@ def test_arrays_of_numpys_own_types_come_back_byte_by_byte(kind: str, tmp_path: 
         assert back_of(tmp_path / "back", kind, dtype).read_bytes() == source.read_bytes()
 
 
-@pytest.mark.parametrize("dtype", SAID)
-def test_types_that_numpy_lacks_come_back_in_every_bit(dtype: str, tmp_path: Path) -> None:
-    for kind in ("quant", "offline"):
-        source = saved(tmp_path / kind / "npy", kind, dtype)
-        assert convert(source, "--to", "dump", "--kind", kind, "--dtype", dtype, "--out", tmp_path / kind / "dump") == 0
-        (dump,) = (tmp_path / kind / "dump").iterdir()
-        (output,) = decode(dump.read_bytes())["output"]
-        width = 2 if dtype == "bfloat16" else 1
-        assert output["data"] == np.arange(256**width, dtype=f"<u{width}").tobytes()
-        assert convert(dump, "--out", tmp_path / kind / "back") == 0
-        back = back_of(tmp_path / kind / "back", kind, dtype)
-        assert back.read_bytes() == source.read_bytes()
-
-
 def test_bits_that_npy_has_no_type_for_are_taken_as_they_are(tmp_path: Path) -> None:
     bits = np.arange(2**16, dtype=np.uint16)
     for name, array, dtype in (
@@ -101,19 +87,6 @@ def test_bits_that_npy_has_no_type_for_are_taken_as_they_are(tmp_path: Path) -> 
         assert convert(source, "--to", "dump", "--dtype", dtype, "--out", tmp_path / "dump") == 0
         dump = tmp_path / "dump" / f"{name}.0.{TIME}.pb"
         assert decode(dump.read_bytes())["output"][0]["data"] == array.tobytes()
-
-
-def test_complex32_comes_back_through_complex64(tmp_path: Path) -> None:
-    source = tmp_path / f"a.0.{TIME}.npy"
-    values = np.array([1.5 - 2j, complex(65504, np.float16(6e-8))], np.complex64)
-    np.save(source, values)
-    assert convert(source, "--to", "dump", "--dtype", "complex32", "--out", tmp_path / "dump") == 0
-    (dump,) = (tmp_path / "dump").iterdir()
-    (output,) = decode(dump.read_bytes())["output"]
-    assert output["data_type"] == 32
-    assert output["data"] == np.array([1.5, -2, 65504, 6e-8], "<f2").tobytes()
-    assert convert(dump, "--out", tmp_path / "back") == 0
-    assert (tmp_path / "back" / source.name).read_bytes() == source.read_bytes()
 
 
 def test_names_of_mindspore_say_type_and_format(tmp_path: Path) -> None:
@@ -175,25 +148,6 @@ def test_a_tensor_of_every_memory_format_comes_back_from_its_logical_shape(
     (again,) = second.iterdir()
     assert np.load(again).tobytes() == output["data"]
     assert re.search(r"\.output\.0\.([\dx]+)\.npy$", again.name)[1] == "x".join(map(str, output["shape"]))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
-@pytest.mark.parametrize("memory_format", ["NHWC1C0", "C1HWNC0", "NC1HWC0_C04", "FRACTAL_Z"])
-def test_one_devices_format_leads_to_another(memory_format: str, dtype: str, tmp_path: Path) -> None:
-    values = np.random.default_rng(4).integers(1, 100, (2, 19, 5, 7)).astype(dtype)
-    source = tmp_path / f"Op.a.1.1.{TIME}.0.npy"
-    np.save(source, values)
-    common = ("--to", "dump", "--kind", "offline", "--from-format", "NCHW")
-    assert convert(source, *common, "--memory-format", "NC1HWC0", "--out", tmp_path / "from") == 0
-    assert convert(source, *common, "--memory-format", memory_format, "--out", tmp_path / "direct") == 0
-    dump = tmp_path / "from" / f"Op.a.1.1.{TIME}"
-    assert shape_conversion.main(["-i", str(dump), "-format", memory_format, "-o", str(tmp_path / "led")]) == 0
-    (led,) = (tmp_path / "led").iterdir()
-    (direct,) = decode((tmp_path / "direct" / dump.name).read_bytes())["output"]
-    assert np.load(led).tobytes() == direct["data"]
-    assert convert(dump, "--to", "dump", "--memory-format", memory_format, "--out", tmp_path / "again") == 0
-    assert decode((tmp_path / "again" / dump.name).read_bytes())["output"] == [direct]
-    assert direct["original_shape"] == values.shape
 
 
 def test_blocks_of_another_length_than_a_device_takes_stay_that_long(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pytest_msdump.capabilities.convert.formats import Relabelled, bring, known_format
+from pytest_msdump.capabilities.convert.formats import Relabelled, bring
 from pytest_msdump.core.compare.opening import ArrayView
-from pytest_msdump.core.errors import TensorShapeError, UnknownNameError
+from pytest_msdump.core.errors import TensorShapeError
 from pytest_msdump.core.facts.memory_formats import MEMORY_FORMATS
 from pytest_msdump.core.layouts.device_layout import stored
 from pytest_msdump.core.model.tensor import TensorSpec
@@ -67,14 +67,6 @@ def test_every_format_comes_to_every_order_of_the_same_axes(source, wanted):
         np.testing.assert_array_equal(values(bring(view, wanted)), in_order(source, wanted))
 
 
-@pytest.mark.parametrize("source", DEVICE)
-def test_a_shape_that_somebody_gives_is_in_the_order_that_is_asked_for(source):
-    order = "NHWC" if AXES[source] == "NCHW" else "NDHWC"
-    expected = in_order(source, order)
-    view = Told(stored(tensor(source), source), source)
-    np.testing.assert_array_equal(values(bring(view, order, shape=expected.shape)), expected)
-
-
 @pytest.mark.parametrize("wanted", DEVICE)
 @pytest.mark.parametrize("source", ["NCHW", "NHWC", "NC1HWC0", "NDHWC", "NDC1HWC0"])
 def test_what_is_brought_to_a_devices_format_is_what_the_device_would_store(source, wanted):
@@ -89,16 +81,6 @@ def test_what_is_brought_to_a_devices_format_is_what_the_device_would_store(sour
             bring(view, wanted)
     else:
         np.testing.assert_array_equal(values(bring(view, wanted)), stored(array, wanted))
-
-
-@pytest.mark.parametrize("shape", [(21,), (37, 21), (3, 2, 17, 21)])
-@pytest.mark.parametrize("name", ["FRACTAL_NZ", "FRACTAL_ZZ"])
-@pytest.mark.parametrize("wanted", ["ND", "NCHW", "HWCN"])
-def test_a_matrix_is_the_same_in_every_order_and_keeps_its_batches(wanted, name, shape):
-    array = RNG.standard_normal(shape)
-    view = Told(stored(array, name), name, shape)
-    np.testing.assert_array_equal(values(bring(view, wanted)), array)
-    np.testing.assert_array_equal(values(bring(Told(array, "ND"), name)), stored(array, name))
 
 
 def test_channels_keep_their_padding_where_nothing_tells_how_many_there_are():
@@ -133,15 +115,3 @@ def test_what_cannot_be_is_said(shape, source, wanted, given, line):
     view = Told(np.zeros(shape), source)
     with pytest.raises(TensorShapeError, match=line):
         bring(view, wanted, shape=given)
-
-
-def test_a_label_of_somebody_else_wins_over_the_files():
-    view = Relabelled(Told(in_order("NCHW", "NHWC"), "ND", (1,)), "NHWC")
-    np.testing.assert_array_equal(values(bring(view, "NCHW")), TENSORS["NCHW"])
-
-
-def test_an_unknown_format_names_the_nearest():
-    assert known_format("FracZ", flag="--memory-format") == "FRACTAL_Z"
-    for name in ("NCHV", "", " "):
-        with pytest.raises(UnknownNameError, match=r"^--x: unknown memory format"):
-            known_format(name, flag="--x")

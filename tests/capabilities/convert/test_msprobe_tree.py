@@ -86,12 +86,6 @@ def test_a_sketch_of_a_tree_is_held_to_the_tree(tmp_path: Path, capsys: pytest.C
     assert cli.main(list(map(str, words))) == 0, capsys.readouterr().out
 
 
-def test_some_operators_alone(tmp_path: Path) -> None:
-    words = ("--select", "head*", "--io", "output", "--out", tmp_path / "tree")
-    assert convert(DATA / "msprobe/tensor_L0", "--to", "msprobe", *words) == 0
-    assert {ref.key.op.label.partition(".")[0] for ref in index(tmp_path / "tree").refs} == {"head"}
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -6,10 +6,8 @@ import re
 
 import pytest
 
-from pytest_msdump.capabilities.compat import inplace_layer_process
 from pytest_msdump.capabilities.convert.prototxt_command import rewire, rewire_file
-from pytest_msdump.cli import main
-from pytest_msdump.core.errors import ConfigError, DumpNotFoundError
+from pytest_msdump.core.errors import ConfigError
 
 NET = """\
 name: "small"  # comment
@@ -55,12 +53,6 @@ def test_every_in_place_top_gets_its_layers_name_and_its_readers_follow():
     ]
 
 
-def test_a_network_without_in_place_layers_stays_as_it_is():
-    once = rewired(NET)
-    assert rewired(once) == once
-    assert rewire(once, source="net").renamed == ()
-
-
 def test_who_reads_before_the_layer_in_place_reads_the_old_blob():
     net = layer("c", "d", "c") + layer("early", "c", "e") + layer("r", "c", "c") + layer("late", "c", "l")
     assert rewired(net) == layer("c", "d", "c") + layer("early", "c", "e") + layer("r", "c", "r") + layer(
@@ -73,20 +65,10 @@ def test_a_name_that_a_blob_has_already_gets_a_number():
     assert rewired(net) == layer("c", "d", "r") + layer("r", "r", ["r_2"]) + layer("p", ["r_2"], "p")
 
 
-def test_two_tops_of_one_layer_get_two_names():
-    net = layer("both", "ab", "ab") + layer("p", "ba", "p")
-    assert rewired(net) == layer("both", "ab", ["both", "both_2"]) + layer("p", ["both_2", "both"], "p")
-
-
 def test_only_one_of_several_bottoms_is_written_over():
     assert rewired(layer("sum", "ab", "a") + layer("p", "a", "p")) == layer("sum", "ab", ["sum"]) + layer(
         "p", ["sum"], "p"
     )
-
-
-def test_old_files_with_layers_and_types_of_one_word_are_read():
-    net = 'layers { name: "r" type: RELU bottom: "c" top: "c" } layers { name: "p" type: POOLING bottom: "c" top: "p" }'
-    assert rewired(net) == net.replace('top: "c"', 'top: "r"').replace('POOLING bottom: "c"', 'POOLING bottom: "r"')
 
 
 def test_lists_and_colons_before_braces_are_read():
@@ -113,12 +95,6 @@ def test_a_layer_of_this_phase_alone_is_renamed_and_that_is_told(rule):
     assert result.text == layer("r", "c", "r", rule) + layer("p", "r", "p")
     assert result.notes == ("good for phase TEST alone: TRAIN does not have r, whose blobs are read now",)
     assert rewired(net, phase="TRAIN") == net
-
-
-@pytest.mark.parametrize("rule", ["include { stage: 'x' }", "include { min_level: 1 }", "exclude { not_stage: 'x' }"])
-def test_a_layer_that_needs_a_stage_or_a_level_is_not_in_the_net(rule):
-    net = layer("r", "c", "c", rule) + layer("p", "c", "p")
-    assert rewired(net) == net
 
 
 def test_a_blob_that_a_layer_of_each_phase_produces_is_no_blob_in_place():
@@ -174,29 +150,3 @@ def test_another_file_of_that_name_is_never_written_over(tmp_path):
     assert (tmp_path / "new_net.prototxt").read_text() == "mine"
     rewire_file(tmp_path / "net.prototxt", out=tmp_path / "other")
     assert rewire_file(tmp_path / "net.prototxt", out=tmp_path / "other")[0].read_text() == rewired(NET)
-
-
-def test_a_file_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(DumpNotFoundError, match="no such file"):
-        rewire_file(tmp_path / "gone.prototxt")
-
-
-def test_the_command_tells_what_it_renamed(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "net.prototxt").write_text(NET)
-    assert main(["prototxt", "net.prototxt"]) == 0
-    assert capsys.readouterr().out == (
-        "bn1: conv1 -> bn1\nrelu1: bn1 -> relu1\nwrote new_net.prototxt (2 in-place tops renamed)\n"
-    )
-    assert main(["prototxt", "new_net.prototxt"]) == 0
-    assert "no layer is in place: a copy" in capsys.readouterr().out
-    assert main(["prototxt", "gone"]) == 4
-
-
-def test_the_vendors_command_line_does_the_same(tmp_path, capsys):
-    file = tmp_path / "net.prototxt"
-    file.write_text(NET)
-    assert inplace_layer_process.main(["-i", str(file)]) == 0
-    assert (tmp_path / "new_net.prototxt").read_text() == rewired(NET)
-    assert f"msdump prototxt {file}" in capsys.readouterr().err
-    assert inplace_layer_process.main([]) == 4

@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import re
-import uuid
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_msdump import open_dump
 from pytest_msdump.capabilities.convert import renaming
 from pytest_msdump.capabilities.convert.renaming import (
     Move,
@@ -27,9 +25,8 @@ from pytest_msdump.capabilities.convert.renaming import (
     take_back,
     write_undo,
 )
-from pytest_msdump.capabilities.convert.sources import short_name
 from pytest_msdump.cli import main
-from pytest_msdump.core.errors import ConfigError, DumpNotFoundError, MsdumpError
+from pytest_msdump.core.errors import ConfigError, MsdumpError
 
 TIME = 1_700_000_000_000_000
 
@@ -75,13 +72,6 @@ def test_a_pattern_tells_operator_slot_and_time(pattern, name, op, slot, time):
 
 
 @pytest.mark.parametrize(
-    ("pattern", "name"), [("a+{op}.npy", "aax.npy"), ("{op}.npy", "x.npyy"), ("{op}-{slot}.npy", "x-y.npy")]
-)
-def test_a_pattern_tells_the_whole_name_and_its_letters_stand_for_themselves(pattern, name):
-    assert parts_of(name, compile_pattern(pattern)) is None
-
-
-@pytest.mark.parametrize(
     ("pattern", "told"),
     [
         ("{slot}.npy", "does not say where the operator stands"),
@@ -116,26 +106,12 @@ def test_a_part_that_cannot_be_is_refused(pattern, name, told):
 # -- plans ------------------------------------------------------------------------------------------------------------
 
 
-def test_files_without_a_time_get_the_one_at_which_they_were_written(tmp_path):
-    folder = folder_of(tmp_path, "conv-0.npy", "relu-1.npy", "notes.txt")
-    assert new_names(folder, "{op}-{slot}.npy") == {
-        "conv-0.npy": f"conv.0.{TIME}.npy",
-        "relu-1.npy": f"relu.1.{TIME + 1}.npy",
-    }
-
-
 def test_numbered_sub_folders_are_renamed_and_no_others(tmp_path):
     folder = folder_of(tmp_path, "0/x-0.npy", "1/x-0.npy", "more/x-0.npy", "0/1/x-0.npy")
     assert new_names(folder, "{op}-{slot}.npy") == {
         "0/x-0.npy": f"0/x.0.{TIME}.npy",
         "1/x-0.npy": f"1/x.0.{TIME + 1}.npy",
     }
-
-
-def test_names_of_the_grammar_and_names_that_do_not_fit_are_left_alone(tmp_path):
-    folder = folder_of(tmp_path, f"conv.0.{TIME}.npy", "x-0.npy", "odd.npy")
-    plan = plan_renaming(folder, "{op}-{slot}.npy")
-    assert (plan.fitting, plan.others, len(plan.moves)) == (1, ("odd.npy",), 1)
 
 
 @pytest.mark.parametrize(
@@ -172,20 +148,7 @@ def test_a_tensor_of_several_times_stays_several_files(tmp_path):
     ]
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(DumpNotFoundError, match="no such directory"):
-        plan_renaming(tmp_path / "gone", "{op}.npy")
-
-
 # -- there and back ---------------------------------------------------------------------------------------------------
-
-
-def test_renamed_files_are_a_dump_in_the_order_they_were_written(tmp_path):
-    folder = folder_of(tmp_path, "z-0.npy", "a-0.npy")
-    apply(plan_renaming(folder, "{op}-{slot}.npy"), tmp_path / "undo.json")
-    dump = open_dump(folder)
-    assert [ref.key.op.name for ref in sorted(dump.refs, key=lambda ref: ref.source.timestamp)] == ["z", "a"]
-    assert dump.read("z").tolist() == [0, 0]
 
 
 @given(names=st.sets(st.text("ab.:é\n ", min_size=1, max_size=5), min_size=1, max_size=4))
@@ -367,18 +330,3 @@ def test_what_cannot_be_meant_is_exit_code_4(tmp_path, monkeypatch, capsys, word
     monkeypatch.chdir(tmp_path)
     assert main(["rename", *words]) == 4
     assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_a_pattern_that_a_later_python_may_read_otherwise_is_taken_without_a_warning() -> None:
-    assert compile_pattern("(?P<op>[[a]+).npy").groupindex == {"op": 1}
-
-
-@pytest.mark.parametrize("name", ["a" * 300 + ".npy", "\u4e2d" * 100 + ".npy"])
-def test_a_long_name_gets_the_one_that_uuid_gives_it(name: str) -> None:
-    assert short_name(name) == uuid.uuid3(uuid.NAMESPACE_DNS, name).hex + ".npy"
-
-
-def test_a_long_name_that_is_no_utf8_gets_one_of_its_own() -> None:
-    first, second = (short_name(os.fsdecode(byte * 300)) for byte in (b"\xff", b"\xfe"))
-    assert first is not None
-    assert first != second

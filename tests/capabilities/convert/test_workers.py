@@ -14,7 +14,7 @@ from capabilities.convert.deadly import deadly
 from dumps import dumpmade
 
 from pytest_msdump.capabilities.convert import one_file
-from pytest_msdump.capabilities.convert.one_file import ConvertOptions, convert_files, default_jobs
+from pytest_msdump.capabilities.convert.one_file import ConvertOptions, convert_files
 from pytest_msdump.capabilities.convert.sources import SourceFile
 from pytest_msdump.cli import main
 
@@ -55,11 +55,6 @@ def test_a_killed_process_fails_its_own_file_and_no_other(monkeypatch, tmp_path)
     failed = {outcome.path.name: outcome.failures for outcome in outcomes if outcome.failures}
     assert failed.keys() == {"3"}
     assert "was killed" in failed["3"][0][1]
-
-
-def test_few_files_are_not_worth_a_process():
-    assert default_jobs(63) == 1
-    assert 1 <= default_jobs(64) <= 8
 
 
 def run(tmp_path: Path, *words: str) -> subprocess.Popen[bytes]:

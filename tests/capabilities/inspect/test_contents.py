@@ -1,7 +1,5 @@
 """What one tensor holds, against numpy on the whole of it, however it is cut into blocks."""
 
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -36,21 +34,10 @@ def test_counts_and_means_are_numpys_for_every_block_size(array, block_elements)
     assert found.abs_mean == pytest.approx(np.abs(finite).mean(), rel=1e-12)
 
 
-def test_a_sum_that_float64_cannot_hold_has_a_mean():
-    found = contents(ArrayView(np.array([1.5e308, 1.5e308, -1.5e308])), block_elements=1)
-    assert found.abs_mean == 1.5e308
-
-
 def test_complex_numbers_count_by_modulus():
     found = contents(ArrayView(np.array([3 + 4j, 0, complex(np.nan, np.inf), complex(1, -np.inf)])))
     assert (found.nan, found.inf, found.zero, found.first) == (1, 1, 1, (2,))
     assert (found.minimum, found.maximum, found.abs_mean) == (0, 5, 2.5)
-
-
-def test_no_numpy_warning_comes_through():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        contents(ArrayView(np.array([np.nan, np.inf, -np.inf], np.float16)))
 
 
 def test_a_block_holds_something():
@@ -60,14 +47,6 @@ def test_a_block_holds_something():
 
 def of_statistics(elements=4, **values):
     return contents_of_statistics(values, elements=elements, dtype="float32")
-
-
-def test_saved_counts_are_taken_over():
-    found = of_statistics(
-        count=9, nan_count=1, negative_inf_count=2, positive_inf_count=3, zero_count=2, minimum=-1, maximum=4, mean=0.5
-    )
-    assert (found.elements, found.nan, found.inf, found.zero) == (9, 1, 5, 2)
-    assert (found.minimum, found.maximum, found.mean, found.abs_mean, found.within) == (-1, 4, 0.5, None, None)
 
 
 @pytest.mark.parametrize(("norm", "expected"), [(float("nan"), (1, 0)), (float("inf"), (0, 1)), (2.0, (0, 0))])

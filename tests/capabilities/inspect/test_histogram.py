@@ -1,7 +1,5 @@
 """Bins, against numpy.histogram of the whole tensor."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -33,11 +31,6 @@ def test_the_whole_range_of_float64_has_bins():
     assert found.edges[-1] == largest
 
 
-def test_integers_and_bools_have_bins():
-    assert histogram(ArrayView(np.array([True, False, True])), 0.0, 1.0, bins=2).counts == (1, 2)
-    assert histogram(ArrayView(np.array([-128, 127], np.int8)), -128.0, 127.0, bins=2).counts == (1, 1)
-
-
 def test_few_whole_numbers_have_a_bin_each():
     found = histogram(ArrayView(np.array([-2, 1, 1, 0], np.int8)), -2, 1, bins=4, whole=True)
     assert (found.counts, found.is_each) == ((1, 0, 1, 2), True)
@@ -48,14 +41,6 @@ def test_few_whole_numbers_have_a_bin_each():
     assert (sum(beyond.counts), beyond.is_each) == (2, False)
     one = histogram(ArrayView(np.array([3, 3])), 3, 3, whole=True)
     assert (one.counts, one.is_each) == ((2,), False)
-
-
-@pytest.mark.parametrize("values", [[1.0, np.nextafter(1.0, 2)], [0.0, 5e-324], [1e300, np.nextafter(1e300, 2e300)]])
-def test_neighbours_of_float64_have_the_bins_that_there_is_room_for(values):
-    found = histogram(ArrayView(np.array([*values, np.nan])), *values)
-    assert (sum(found.counts), found.edges[0], found.edges[-1]) == (2, *values)
-    assert all(low < high for low, high in itertools.pairwise(found.edges))
-    assert len(found.counts) == len(found.edges) - 1
 
 
 def test_there_is_a_bin():

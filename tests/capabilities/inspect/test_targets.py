@@ -2,8 +2,8 @@
 
 import pytest
 
-from pytest_msdump.capabilities.inspect.checks import is_training, is_weight, targets_of
-from pytest_msdump.core.model.tensor import OpKey, TensorKey
+from pytest_msdump.capabilities.inspect.checks import is_training, is_weight
+from pytest_msdump.core.model.tensor import OpKey
 
 
 @pytest.mark.parametrize(
@@ -33,21 +33,6 @@ from pytest_msdump.core.model.tensor import OpKey, TensorKey
 def test_weights_are_told_from_inputs_and_optimizer_states(name, weight):
     assert is_weight(OpKey(name, op_type="Parameter")) is weight
     assert not is_weight(OpKey(name, op_type="Mul"))
-
-
-def targets(op_type, name, io="output"):
-    return targets_of(TensorKey(OpKey(name, op_type=op_type), io, 0))
-
-
-def test_targets_are_the_most_specific_first():
-    assert targets("Parameter", "fc1_weight") == ("weight", "tensor")
-    assert targets("MatMul", "Gradients/Default/fc1-Dense/MatMul-op0") == ("gradient", "tensor")
-    assert targets("MatMul", "Gradients_Default_fc1-Dense_MatMul-op0") == ("gradient", "tensor")
-    assert targets("Tanh", "Default/Tanh-op0") == ("activation", "tensor")
-    assert targets("Tanh", "Default/Tanh-op0", "input") == ("tensor",)
-    assert targets("MatMul", "Gradients/x", "input") == ("tensor",)
-    assert targets("MatMul", "GradientsOfMine/x") == ("tensor",)
-    assert targets(None, "conv1") == ("tensor",)
 
 
 def test_a_run_trains_when_it_has_gradients_or_an_optimizer():

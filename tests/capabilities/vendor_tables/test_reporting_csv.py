@@ -6,15 +6,14 @@ import csv
 import io
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from report import samples
 
-from pytest_msdump.capabilities.vendor_tables.lines import ALGORITHMS, number_cells
 from pytest_msdump.capabilities.vendor_tables.table import Columns, titles_of, vendor_table
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.escape import csv_line
-from pytest_msdump.core.model.comparison import CustomResult, Measurement
+from pytest_msdump.core.model.comparison import Measurement
 from pytest_msdump.core.report.base import write_kind
 from pytest_msdump.core.text import plain_text
 
@@ -111,28 +110,6 @@ def cell(name, value):
         a, b, c, d = ["0.000" if abs(float(one)) < 0.001 else f"{float(one):.3f}" for one in value]
         return f"({a};{b}),({c};{d})"
     return f"{value}.000000" if isinstance(value, int) else f"{float(value):.6f}"
-
-
-REAL = st.floats()
-NUMBERS = st.none() | REAL | st.integers()
-DEVIATIONS = st.none() | st.tuples(*[REAL | st.integers(-5, 5)] * 4)
-
-
-@settings(deadline=None)
-@given(st.data())
-def test_all_numbers_of_a_row_are_written_as_each_alone(data):
-    names = data.draw(st.lists(st.sampled_from([*ALGORITHMS, "mine"]), unique=True))
-    measured = st.fixed_dictionaries(
-        {}, optional=dict.fromkeys(ALGORITHMS, NUMBERS) | {"standard_deviation": DEVIATIONS}
-    )
-    metrics, vendor = data.draw(measured), data.draw(measured)
-    custom = data.draw(st.just({}) | st.just({"mine": CustomResult("two\nlines", "")}))
-    measurements = {name: Measurement(name, value) for name, value in metrics.items()}
-    comparison = samples.measured(measurements=measurements, vendor=vendor)
-    known = metrics | vendor
-    assert number_cells(samples.drifted(comparison=comparison, custom=custom), names) == [
-        "two\nlines" if custom and name == "mine" else cell(name, known.get(name)) for name in names
-    ]
 
 
 def by_csv(rows):

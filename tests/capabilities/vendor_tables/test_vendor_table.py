@@ -10,9 +10,6 @@ from report import samples
 from pytest_msdump.capabilities.vendor_tables.lines import overflow_cell
 from pytest_msdump.capabilities.vendor_tables.table import (
     Columns,
-    columns_for,
-    nine_columns,
-    titles_of,
     vendor_table,
 )
 from pytest_msdump.core.model.record import ReportedTensor
@@ -22,12 +19,6 @@ from pytest_msdump.core.report.record_json import from_json
 from pytest_msdump.core.text import Message, plain_text, say
 
 ALL = Columns(sequence=True, overflow=True, left_address=True, right_address=True)
-# What release 26.2.0 writes with -r and -overflow_detection between two devices, from a file of it.
-VENDOR = (
-    "Index,OpSequence,OpType,NPUDump,DataType,Address,GroundTruth,DataType,Address,TensorIndex,Shape,OverFlow,"
-    "CosineSimilarity,MaxAbsoluteError,AccumulatedRelativeError,RelativeEuclideanDistance,KullbackLeiblerDivergence,"
-    "StandardDeviation,MeanAbsoluteError,RootMeanSquareError,MaxRelativeError,MeanRelativeError,CompareFailReason"
-)
 AT = {"rank": None, "net": None, "graph": None, "iteration": 0, "occurrence": 0}
 
 
@@ -106,51 +97,10 @@ def table(a_report, *titles, columns=ALL, **options):
 NAMES = ("Index", "NPUDump", "GroundTruth", "TensorIndex", "Verdict")
 
 
-class TestTitles:
-    def test_they_are_the_vendor_s_and_ours_come_last(self):
-        assert ",".join(titles_of(ALL)) == f"{VENDOR},Verdict,Reason"
-
-    def test_algorithms_are_in_the_order_that_was_asked_for(self):
-        asked = ("mean_relative_error", "Mine", "cosine_similarity")
-        assert titles_of(Columns(asked))[8:12] == ("MeanRelativeError", "Mine", "CosineSimilarity", "CompareFailReason")
-
-    @pytest.mark.parametrize(
-        ("left", "right", "shown"),
-        [
-            ("ascend", "npy-folder", (True, False)),
-            ("ascend", "proto-folder", (True, True)),
-            ("mindspore", "npy-folder", (False, False)),
-            ("npy-folder", "ascend", (False, True)),
-        ],
-    )
-    def test_addresses_of_a_side_of_npy_files_are_left_out(self, left, right, shown):
-        columns = columns_for(report(readers=(left, right)))
-        assert (columns.left_address, columns.right_address) == shown
-
-
 class TestCells:
-    def test_a_pair_s_row(self):
-        titles, (row,) = vendor_table(report([record("a:input:1", "b:output:2", order=4)]), ALL)
-        assert row[: titles.index("AccumulatedRelativeError")] == (
-            "4", "NaN", "Add", "a", "float16", "4096", "b", "float32", "0", "a:input:1", "[2,3]", "NaN",
-            "0.500000", "2.000000",
-        )  # fmt: skip
-
     def test_a_tensor_whose_partner_ought_to_be_there_is_missing(self):
         rows = report(unmatched=[alone("a:output:0"), alone("a:output:1")], missing=[("a:output:1", "o:output:1")])
         assert [verdict for (verdict,) in table(rows, "Verdict")] == ["unmatched", "missing"]
-
-    def test_a_user_s_algorithm_is_printed_as_it_answered_and_its_message_is_a_reason(self):
-        custom = {"Mine": {"value": "7 apples", "message": "no pears"}, "Silent": {"value": "NaN", "message": ""}}
-        titles, (row,) = vendor_table(
-            report([record("a:output:0", custom=custom)]), Columns(("Silent", "Mine", "Absent"), verdict=False)
-        )
-        assert dict(zip(titles[8:], row[8:], strict=True)) == {
-            "Silent": "NaN",
-            "Mine": "7 apples",
-            "Absent": "NaN",
-            "CompareFailReason": "Mine: no pears",
-        }
 
     @pytest.mark.parametrize(
         ("dtype", "overflow", "cell"),
@@ -165,31 +115,9 @@ class TestCells:
     def test_overflow_is_told_of_float16_alone(self, dtype, overflow, cell):
         assert overflow_cell(dtype, overflow) == cell
 
-    def test_overflow_is_told_of_tensors_that_could_not_be_compared_too(self):
-        broken = record("a:output:0", elements=None)
-        broken = replace(broken, left=broken.left._replace(has_overflow=True))
-        rows = report([broken], [alone("b:output:0", has_overflow=False, order=1)])
-        assert table(rows, "OverFlow") == [("YES",), ("NO",)]
-
 
 class TestNetwork:
     """Rows by group of operators, as a rule file has them."""
-
-    def test_operators_are_in_the_model_s_order_and_tensors_in_the_operator_s(self):
-        records = [record("b:output:0", order=0), record("a:output:0", order=1), record("a:input:0", order=1)]
-        records.append(record("a:output:10", order=1))
-        rows = report(
-            records,
-            [alone("a:output:2", order=1)],
-            [operator(0, "a", originals=("x", "y")), operator(1, "b", originals=())],
-        )
-        assert table(rows, *NAMES) == [
-            ("0", "a", "x,y", "a:input:0", "pass"),
-            ("0", "a", "x,y", "a:output:0", "pass"),
-            ("0", "a", "x,y", "a:output:2", "unmatched"),
-            ("0", "a", "x,y", "a:output:10", "pass"),
-            ("1", "b", "*", "b:output:0", "pass"),
-        ]
 
     def test_an_operator_without_a_dump_has_a_row_with_a_reason(self):
         network = [operator(0, "d", op_type="Data"), operator(1, "gone"), operator(2, "lost")]
@@ -199,11 +127,6 @@ class TestNetwork:
             ("1", "gone", "o", "NaN", "unmatched", "Add", "1", "the left side did not dump gone"),
             ("2", "lost", "o", "NaN", "missing", "Add", "2", "the left side did not dump lost"),
         ]
-
-    def test_a_group_is_missing_when_any_of_its_operators_is(self):
-        pair = ("p", "q")
-        rows = report(network=[operator(0, "p", pair), operator(0, "q", pair)], missing=[("q:output:0", "o:output:0")])
-        assert table(rows, "NPUDump", "Verdict") == [("p,q", "missing")]
 
     @pytest.mark.parametrize(
         ("reason", "op_type", "listed"),
@@ -224,22 +147,6 @@ class TestNetwork:
         tensors = [("a:output:0",), ("a:output:1",)] if listed else [("a:output:1",)]
         assert table(rows, "TensorIndex", right_alone=False) == tensors
         assert sorted(table(rows, "TensorIndex")) == [("a:output:0",), ("a:output:1",)]
-
-    def test_operators_that_share_a_file_name_share_the_reason(self):
-        entries = [alone("c_x:output:0", "ambiguous")]
-        rows = report(unmatched=entries, network=[operator(0, "c/x"), operator(1, "c_x")])
-        assert table(rows, "NPUDump", "TensorIndex", "CompareFailReason") == [
-            ("c/x", "NaN", "ambiguous"),
-            ("c_x", "c_x:output:0", "ambiguous"),
-        ]
-
-    def test_operators_of_which_one_of_a_group_was_chosen_are_there_with_their_group(self):
-        pair = ("p", "q")
-        network = [operator(0, "p", pair, sequence=3), operator(0, "q", pair, sequence=5), operator(1, "s", sequence=4)]
-        records = [record(f"{name}:output:0") for name in "pqs"]
-        rows = report([*records, record("unknown:output:0")], [alone("r:output:0", side="right")], network)
-        chosen = table(rows, "OpSequence", "TensorIndex", sequences={5, 77})
-        assert chosen == [("3", "p:output:0"), ("5", "q:output:0")]
 
     def test_what_the_rule_file_does_not_know_follows_if_it_was_compared(self):
         entries = [alone("alone:output:0", order=2), alone("r:output:0", side="right")]
@@ -300,23 +207,3 @@ class TestDevices:
             ("NaN", "error"),
             ("b:output:0", "not_run"),
         ]
-
-    def test_of_a_plan_every_tensor_of_both_sides_has_a_row(self):
-        waiting = record("a:output:0", "a:output:0", elements=None, verdict="not_run")
-        entries = [alone("b:output:0", order=1), alone("c:output:0", side="right")]
-        assert table(self.devices([waiting], entries), *NAMES) == [
-            ("0", "a", "a", "a:output:0", "not_run"),
-            ("1", "b", "*", "b:output:0", "unmatched"),
-            ("2", "*", "c", "c:output:0", "unmatched"),
-        ]
-
-
-class TestNineColumns:
-    def test_they_are_those_of_the_first_releases(self):
-        titles, ((*names, cosine, greatest, _, _, _, _),) = nine_columns(report([record("a:output:0", "b:output:3")]))
-        assert titles == (
-            "LeftOp", "RightOp", "TensorIndex", "CosineSimilarity", "MaxAbsoluteError", "AccumulatedRelativeError",
-            "RelativeEuclideanDistance", "KullbackLeiblerDivergence", "StandardDeviation",
-        )  # fmt: skip
-        assert names == ["a", "b", "a:output:0"]
-        assert (cosine, greatest) == ("0.500000", "2.000000")
