@@ -66,12 +66,8 @@ class Meeting(NamedTuple):
 class _Side:
     """The outputs of one side in order, and which of them hold others."""
 
-    def __init__(self, layers: Sequence[Layer], *, is_ordered: bool, whole: Sequence[Layer] = ()) -> None:
+    def __init__(self, layers: Sequence[Layer], *, is_ordered: bool) -> None:
         self.is_ordered = is_ordered
-        # What ran right behind a layer that was left out of the whole.
-        kept = {(one.step, one.order) for one in layers}
-        ran = [(one.step, one.order) for one in sorted(whole, key=_by_time)]
-        self._behind_gaps = {other for one, other in pairwise(ran) if one not in kept}
         self.layers = sorted(layers, key=_by_time if is_ordered else _by_name)
         self.holds: list[bool] = []
         before: tuple[str, ...] = ()
@@ -110,11 +106,6 @@ class _Side:
     def closed_leaves(self) -> set[int]:
         """Return the places among the leaves that modules have which were taken as such."""
         return {place for place, number in enumerate(self.leaves) if number in self.closed}
-
-    def leaves_behind_gaps(self) -> set[int]:
-        """Return the places among the leaves of those before which others may have run."""
-        ran = [(self.layers[number].step, self.layers[number].order) for number in self.leaves]
-        return {place for place, one in enumerate(ran) if one in self._behind_gaps}
 
     def inside(self, number: int) -> Sequence[int]:
         """Return the leaves inside of a module, the last first."""
@@ -177,8 +168,8 @@ def _of_role(
     if is_ordered and not role and traces[0] != traces[1]:
         return _with_trace(left, right, is_left=traces[0])
     sides = (
-        _Side(_with_first_calls(_distinct(left)), is_ordered=are_ordered[0], whole=left),
-        _Side(_with_first_calls(_distinct(right)), is_ordered=are_ordered[1], whole=right),
+        _Side(_with_first_calls(left), is_ordered=are_ordered[0]),
+        _Side(_with_first_calls(right), is_ordered=are_ordered[1]),
     )
     pairs = _leaves(sides, is_ordered=is_ordered)
     have_closed = [side.close({pair[number] for pair in pairs}) for number, side in enumerate(sides)]
@@ -196,18 +187,6 @@ def _with_trace(left: Sequence[Layer], right: Sequence[Layer], *, is_left: bool)
     side = _Side(right if is_left else left, is_ordered=True)
     met = [(trace[one], side.layers[other]) for one, other in traced_pairs(trace, side.layers, side.holds)]
     return [Meeting(one if is_left else other, other if is_left else one, "structure_order") for one, other in met]
-
-
-def _distinct(layers: Sequence[Layer]) -> list[Layer]:
-    """Leave out layers of other names that may mean the same: ``a_b`` beside ``ab``, ``attn.wo`` beside ``attn.fc``."""
-    names: defaultdict[tuple[str, str], set[tuple[str, ...]]] = defaultdict(set)
-    for layer in layers:
-        names[_spelled(layer.words), layer.role].add(layer.parts)
-    return [layer for layer in layers if len(names[_spelled(layer.words), layer.role]) == 1]
-
-
-def _spelled(words: Words) -> str:
-    return "".join(word if isinstance(word, str) else f"{word}." for word in words)
 
 
 def _with_first_calls(layers: Sequence[Layer]) -> list[Layer]:
@@ -249,15 +228,16 @@ def _leaves(sides: tuple[_Side, _Side], *, is_ordered: bool) -> Mapping[tuple[in
 
 
 def _meant_elsewhere(sides: tuple[_Side, _Side], pairs: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return pairs of which one has the very name of another layer, where most that have such a name meet it.
+    """Return pairs of which one is called as another layer beside the other, or as any, if most that are meet it.
 
     Where most do not, one side counts from 0 and the other from 1; but not if numbers around theirs are the same.
     """
     names = [defaultdict[Hashable, set[int]](set) for _ in sides]
+    tails = [{(one.step, one.words[:-1], _tail(one), one.size) for one in side.layers} for side in sides]
     for side, known in zip(sides, names, strict=True):
         for number, one in enumerate(side.layers):
             known[one.step, one.words, one.size].add(number)
-    agreeing, elsewhere, siblings = 0, set[tuple[int, int]](), set[tuple[int, int]]()
+    agreeing, elsewhere, beside = 0, set[tuple[int, int]](), set[tuple[int, int]]()
     for pair in pairs:
         one, other = (side.layers[number] for side, number in zip(sides, pair, strict=True))
         meant = [
@@ -271,8 +251,18 @@ def _meant_elsewhere(sides: tuple[_Side, _Side], pairs: Collection[tuple[int, in
             elsewhere.add(pair)
             shared = [word for word, its in zip(one.words[:-1], other.words, strict=False) if word == its]
             is_same_around = len(shared) == len(one.words) - 1 and any(isinstance(word, int) for word in shared)
-            siblings |= {pair} if is_same_around else set()
-    return elsewhere if agreeing > len(elsewhere) else siblings
+            beside |= {pair} if is_same_around else set()
+        if _tail(one)[:1] != _tail(other)[:1] and (
+            (other.step, other.words[:-1], _tail(one), one.size) in tails[1]
+            or (one.step, one.words[:-1], _tail(other), other.size) in tails[0]
+        ):
+            beside.add(pair)
+    return beside | elsewhere if agreeing > len(elsewhere) else beside
+
+
+def _tail(one: Layer) -> tuple[str, ...]:
+    """Return what a layer is called inside of its module, as it is written."""
+    return one.parts[-2 if one.parts[-1:] and one.parts[-1].isdecimal() else -1 :]
 
 
 def _crosses(pair: tuple[int, int], along: Sequence[tuple[int, int]]) -> bool:
@@ -282,11 +272,8 @@ def _crosses(pair: tuple[int, int], along: Sequence[tuple[int, int]]) -> bool:
 def _chained(sides: tuple[_Side, _Side]) -> Iterator[tuple[tuple[int, int], bool]]:
     """Yield the pairs that the order is sure of, and whether they are made; of the others only names may be surer."""
     leaves = [[side.layers[one] for one in side.leaves] for side in sides]
-    looks = [
-        looks_of(own, side.lists, side.closed_leaves(), side.leaves_behind_gaps(), is_ordered=True)
-        for own, side in zip(leaves, sides, strict=True)
-    ]
-    rows, columns, weights = weights_between(*looks, is_ordered=True)
+    looks = [looks_of(own, side.lists, side.closed_leaves()) for own, side in zip(leaves, sides, strict=True)]
+    rows, columns, weights = weights_between(*looks)
     places = [{look: place for place, look in enumerate(own)} for own in (rows, columns)]
     classes = [[place[look] for look in own] for place, own in zip(places, looks, strict=True)]
     marks = marks_of(*({look.words for look in own} for own in looks))
@@ -329,7 +316,7 @@ class _Tail(NamedTuple):
 
 
 def _tails(layers: Sequence[Layer], shapes: Sequence[tuple[int, Hashable]]) -> list[_Tail]:
-    tails = [one.parts[-2 if one.parts[-1:] and one.parts[-1].isdecimal() else -1 :] for one in layers]
+    tails = [*map(_tail, layers)]
     starts = [number - place for number, (place, _) in enumerate(shapes)]
     inside: defaultdict[int, set[tuple[str, ...]]] = defaultdict(set)
     for start, tail in zip(starts, tails, strict=True):
