@@ -121,10 +121,13 @@ def weights_between(ours: Sequence[Look], theirs: Sequence[Look]) -> tuple[list[
     whole = len(ours) + len(theirs)
     base = _ALONE + _chain(ours, theirs)
     found = np.zeros((len(rows), len(columns)))
+    alike: dict[tuple[tuple[str, ...], tuple[str, ...]], float] = {}
     for row, one in enumerate(rows):
         for column, other in enumerate(columns):
             if may_be_one(one, other):
-                likeness = likeness_of(one.words, other.words, rarity)
+                if (words := (one.words, other.words)) not in alike:
+                    alike[words] = likeness_of(*words, rarity)
+                likeness = alike[words]
                 known = base + (_WORDS * likeness if likeness else _NO_WORD) + _compared(one, other)
                 if one.size is not None and other.size is not None:
                     known += min(_MOST_SIZE, _SIZE * math.log(whole / sizes[one.size]))

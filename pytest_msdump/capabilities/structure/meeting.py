@@ -51,8 +51,8 @@ _LEAST_INSIDE = 2
 # What speaks for two layers of the same words and number of elements.
 _SAME_NAME = 1e4
 
-# Both sides have the same names if so many pairs have.
-_NAMESAKES = 0.8
+# Both sides have the same names if so many pairs have; another name is then another layer's.
+_NAMESAKES = 0.65
 
 
 class Meeting(NamedTuple):
@@ -232,32 +232,48 @@ def _meant_elsewhere(sides: tuple[_Side, _Side], pairs: Collection[tuple[int, in
 
     Where most do not, one side counts from 0 and the other from 1; but not if numbers around theirs are the same.
     """
-    names = [defaultdict[Hashable, set[int]](set) for _ in sides]
-    tails = [{(one.step, one.words[:-1], _tail(one), one.size) for one in side.layers} for side in sides]
-    for side, known in zip(sides, names, strict=True):
-        for number, one in enumerate(side.layers):
-            known[one.step, one.words, one.size].add(number)
-    agreeing, elsewhere, beside = 0, set[tuple[int, int]](), set[tuple[int, int]]()
+    names = [_Names(side.layers) for side in sides]
+    agreeing, elsewhere, beside, renamed = 0, set[tuple[int, int]](), set[tuple[int, int]](), set[tuple[int, int]]()
     for pair in pairs:
         one, other = (side.layers[number] for side, number in zip(sides, pair, strict=True))
-        meant = [
-            known.get((of.step, (*of.words, *call), of.size))
-            for known, of in ((names[1], one), (names[0], other))
-            # A name without a number may have been given that of a first call.
-            for call in ((), (0,))
-        ]
+        both = list(zip(names, (one, other), (other, one), strict=True))
         agreeing += one.words == other.words
-        if one.words != other.words and any(meant):
+        # A name without a number may have been given that of a first call.
+        if one.words != other.words and any(
+            (own.step, (*its.words, *call), its.size) in known.tails for known, own, its in both for call in ((), (0,))
+        ):
             elsewhere.add(pair)
             shared = [word for word, its in zip(one.words[:-1], other.words, strict=False) if word == its]
-            is_same_around = len(shared) == len(one.words) - 1 and any(isinstance(word, int) for word in shared)
-            beside |= {pair} if is_same_around else set()
-        if _tail(one)[:1] != _tail(other)[:1] and (
-            (other.step, other.words[:-1], _tail(one), one.size) in tails[1]
-            or (one.step, one.words[:-1], _tail(other), other.size) in tails[0]
-        ):
+            if len(shared) == len(one.words) - 1 and any(isinstance(word, int) for word in shared):
+                beside.add(pair)
+        if any(len(known.words[own.step, _spelled(own.words)]) > 1 for known, own, _ in both):
             beside.add(pair)
-    return beside | elsewhere if agreeing > len(elsewhere) else beside
+        if _tail(one) != _tail(other):
+            renamed.add(pair)
+            # Of several that may mean the same, what is written decides.
+            is_one_of_several = any(len(known.tails[own.step, own.words, own.size]) > 1 for known, own, _ in both)
+            is_beside = any(_tail(its) in known.beside[own.step, own.words[:-1], own.size] for known, own, its in both)
+            if is_one_of_several or (is_beside and _tail(one)[:1] != _tail(other)[:1]):
+                beside.add(pair)
+    found = beside | elsewhere if agreeing > len(elsewhere) else beside
+    return found | renamed if len(renamed) < (1 - _NAMESAKES) * len(pairs) else found
+
+
+class _Names:
+    """How layers of one side are written: those of the same words, those of one module, and words spelled alike."""
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self.tails: defaultdict[Hashable, set[tuple[str, ...]]] = defaultdict(set)
+        self.beside: defaultdict[Hashable, set[tuple[str, ...]]] = defaultdict(set)
+        self.words: defaultdict[Hashable, set[Words]] = defaultdict(set)
+        for one in layers:
+            self.tails[one.step, one.words, one.size].add(_tail(one))
+            self.beside[one.step, one.words[:-1], one.size].add(_tail(one))
+            self.words[one.step, _spelled(one.words)].add(one.words)
+
+
+def _spelled(words: Words) -> str:
+    return "".join(word if isinstance(word, str) else f"{word}." for word in words)
 
 
 def _tail(one: Layer) -> tuple[str, ...]:
@@ -292,15 +308,12 @@ def _chained(sides: tuple[_Side, _Side]) -> Iterator[tuple[tuple[int, int], bool
         is_beside = ours.own != theirs.own and (ours.own in theirs.beside or theirs.own in ours.beside)
         return is_beside or (place != at and shape == another)
 
-    same = sum(leaves[0][one].words == leaves[1][other].words for one, other in found)
-    are_namesakes = same > _NAMESAKES * len(found)
     pairs = found | {(-1, -1), (len(looks[0]), len(looks[1]))}
     for one, other in found:
         ours, theirs = looks[0][one], looks[1][other]
         is_between = all((_next(looks[0], one, by), _next(looks[1], other, by)) in pairs for by in (-1, 1))
-        # Where names are the same elsewhere, another number is another layer's.
-        is_renumbered = are_namesakes and ours.words == theirs.words and leaves[0][one].words != leaves[1][other].words
-        is_between = is_between and not is_renumbered
+        # Neighbours of unknown kinds may have changed places.
+        is_between = is_between and (ours.kind or theirs.kind) != ""
         is_doubted = is_doubtful(ours, theirs, marks) or is_out_of_place(one, other)
         is_made = not is_doubted and (
             is_between or is_told(ours, theirs) or ours.has_changed is theirs.has_changed is True
@@ -493,7 +506,11 @@ def _containers(sides: tuple[_Side, _Side], pairs: Mapping[int, int], *, is_orde
                 [one for one in own if last_of(side.layers[one]) == "#"] for side, own in zip(sides, both, strict=True)
             ]
         one, other = sure
-        if len(one) == len(other) == 1 and _are_called_alike(sides[0].layers[one[0]], sides[1].layers[other[0]]):
+        if (
+            len(one) == len(other) == 1
+            and len(held) >= _LEAST_INSIDE
+            and _are_called_alike(sides[0].layers[one[0]], sides[1].layers[other[0]])
+        ):
             yield one[0], other[0]
 
 
