@@ -256,7 +256,12 @@ def _meant_elsewhere(sides: tuple[_Side, _Side], pairs: Collection[tuple[int, in
             if is_one_of_several or (is_beside and _tail(one)[:1] != _tail(other)[:1]):
                 beside.add(pair)
     found = beside | elsewhere if agreeing > len(elsewhere) else beside
-    return found | renamed if len(renamed) < (1 - _NAMESAKES) * len(pairs) else found
+    if len(renamed) >= (1 - _NAMESAKES) * len(pairs):
+        return found
+    # Words that mean the same, again and again, are how one side says what the other one says.
+    said = {pair: tuple(side.layers[number] for side, number in zip(sides, pair, strict=True)) for pair in renamed}
+    times = Counter((_tail(one), _tail(other)) for one, other in said.values() if one.words == other.words)
+    return found | {pair for pair, (one, other) in said.items() if times[_tail(one), _tail(other)] < 2}
 
 
 class _Names:
