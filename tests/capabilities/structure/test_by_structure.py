@@ -341,23 +341,6 @@ def test_the_only_layers_of_a_size_meet_behind_paired_ones_and_their_weights_fol
     assert met(left, right).items() >= {"head": "fc", "head.weight": "fc.weight"}.items()
 
 
-def test_two_layers_of_one_kind_are_rivals_of_each_other() -> None:
-    # Order speaks for `tanh` and `act1` as much as for both of `act1`; what nobody knows, `tnh`, may be either.
-    left = [("fc.0.tanh", 8), ("fc.0.act1", 8), ("fc.0.tanh1", 8), ("fc.0.out", 4)]
-    right = [("fc.0.tnh", 8), ("fc.0.act1", 8), ("fc.0.tnh1", 8), ("fc.0.out", 4)]
-    assert met(left, right).get("fc.0.tanh", "fc.0.tnh") == "fc.0.tnh"
-    assert met(left, right, times=False).get("fc.0.tanh", "fc.0.tnh") == "fc.0.tnh"
-
-
-def test_what_is_written_tells_layers_of_one_meaning_apart() -> None:
-    left = [("unit.tanh", 8), ("unit.norm", 8), ("unit.gelu", 8), ("unit.q", 4)]
-    right = [("unit.gelu", 8), ("unit.norm", 8), ("unit.tanh", 8), ("unit.q", 4)]
-    found = met(left, right, times=False)
-    assert all(found.get(name, name) == name for name, _ in left)
-    found = met(left, right)
-    assert all(found.get(name, name) == name for name, _ in left)
-
-
 def test_a_layer_of_another_name_than_the_one_in_its_place_stays_open_where_names_are_the_same() -> None:
     names = ["stem.lo", "stem.mi", "unit.ba", "unit.ko", "unit.fi", "unit.zen", "end.um"]
     sizes = [8, 16, 8, 16, 24, 16, 4]
