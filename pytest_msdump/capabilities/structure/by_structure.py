@@ -21,7 +21,7 @@ from pytest_msdump.capabilities.structure.joined import joined_pairs
 from pytest_msdump.capabilities.structure.meeting import Meeting, meetings
 from pytest_msdump.capabilities.structure.nodes import is_of_nodes, modules_of_nodes, without_rounding
 from pytest_msdump.capabilities.structure.scopes import Path, ScopeRun, dotted
-from pytest_msdump.capabilities.structure.words import read_names, shown
+from pytest_msdump.capabilities.structure.words import read_names, shown, words_in_names
 from pytest_msdump.capabilities.structure.written import written_order
 from pytest_msdump.core.matching.coordinates import Place, compatible
 from pytest_msdump.core.matching.kinds import WeightName, is_weight, spelling_of_name, weight_name
@@ -69,7 +69,8 @@ class _Meeting:
     def meet(self, left: ScopeRun, right: ScopeRun, at: Place, other: Place) -> None:
         """Add the pairs of two runs."""
         (ours, is_left_ordered), (theirs, is_right_ordered) = (
-            self._layers(side, run) for side, run in ((self._state.left, left), (self._state.right, right))
+            self._layers(side, run, other)
+            for side, run, other in ((self._state.left, left, right), (self._state.right, right, left))
         )
         ours, theirs = _of_step(ours, theirs, other), _of_step(theirs, ours, at)
         met = meetings(ours, theirs, are_ordered=(is_left_ordered, is_right_ordered))
@@ -84,7 +85,7 @@ class _Meeting:
             for side, ref in (("left", pair.left), ("right", pair.right)):
                 self._state.withheld.pop((side, ref), None)
 
-    def _layers(self, side: Side, run: ScopeRun) -> tuple[list[Layer], bool]:
+    def _layers(self, side: Side, run: ScopeRun, other: ScopeRun) -> tuple[list[Layer], bool]:
         """Return what leaves each module of a run, and whether it is known in which order they ran."""
         written = {path: dotted(path) for path in dict.fromkeys((*run.modules, *run.members))}
         if all(name.endswith(_OUTPUT) for name in written.values()):
@@ -94,7 +95,11 @@ class _Meeting:
         # Beside what was dequantised there are weights.
         dequantised = [name for path, name in names.items() if name != written[path]]
         if is_of_nodes(dequantised or [*names.values()]):
-            left = modules_of_nodes({names[path]: self._time(side, run, path) for path in paths})
+            others = words_in_names([*map(dotted, (*other.modules, *other.members))])
+            left = modules_of_nodes(
+                {names[path]: self._time(side, run, path) for path in paths},
+                has_norms=any("norm" in words for words in others),
+            )
             names = {path: left[name] for path, name in names.items() if name in left}
             paths = [*names]
         naming = read_names([*names.values()])

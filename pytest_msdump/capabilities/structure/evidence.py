@@ -19,7 +19,7 @@ from pytest_msdump.capabilities.structure.words import KINDS, Words, kind_of_wor
 # Logarithms of odds. What is known of neither side counts 0.
 _ALONE = -1.5
 _NO_WORD = -1.0
-_WORDS = 6.0
+_WORDS = 4.0
 _KIND = 1.5
 _SIZE, _MOST_SIZE = 0.8, 2.0
 # The only one of a number of elements, on both sides.
@@ -71,7 +71,7 @@ class Look(NamedTuple):
     words: tuple[str, ...]
     size: int | None
     kind: str
-    is_call: bool
+    is_expert: bool
     has_changed: bool | None = None
     times: int = 0
     number: int = 0
@@ -84,14 +84,10 @@ def looks_of(
     layers: Sequence[Layer],
     lists: Container[Words],
     closed: Container[int],
-    behind_gaps: Container[int],
-    *,
-    is_ordered: bool,
 ) -> list[Look]:
     """Return how each layer looks among these, in the order in which they ran.
 
-    `lists` are modules around numbered ones, `closed` has the numbers of modules of which nothing inside was paired,
-    `behind_gaps` those of layers before which others may have run.
+    `lists` are modules around numbered ones, `closed` has the numbers of modules of which nothing inside was paired.
     """
     listed = [len(one.words) > 1 and isinstance(one.words[-1], int) and one.words[:-1] in lists for one in layers]
     # A number in a list says nothing of what a layer does, nor does the name of the list.
@@ -99,40 +95,39 @@ def looks_of(
              for one, is_listed in zip(layers, listed, strict=True)]  # fmt: skip
     stems = [tuple(word for word in own if isinstance(word, str)) for own in words]
     times = Counter(stems)
-    calls = Counter((one.step, one.words) for one in layers)
     siblings: defaultdict[Words, set[Any]] = defaultdict(set)
     for own, is_listed in zip(words, listed, strict=True):
         if not is_listed and own and isinstance(own[-1], int):
             siblings[pattern_of(own[:-1])].add(own[-1])
     found: list[Look] = []
     for place, (one, own, stem, is_listed) in enumerate(zip(layers, words, stems, listed, strict=True)):
-        has_changed = one.size != found[-1].size if is_ordered and found and place not in behind_gaps else None
+        has_changed = one.size != found[-1].size if found else None
         beside = sorted(siblings[pattern_of(own[:-1])]) if not is_listed and own and isinstance(own[-1], int) else []
         number = beside.index(own[-1]) if beside else 0
-        is_call = calls[one.step, one.words] > 1
+        # One of several, not a call of the one that is for all.
+        is_expert = any(word == UNORDERED and isinstance(number, int) for word, number in pairwise(own))
         beside = [each - beside[0] for each in beside]
-        found.append(Look(stem, one.size, kind_of_words(own), is_call, has_changed, 0 if is_listed else times[stem],
+        found.append(Look(stem, one.size, kind_of_words(own), is_expert, has_changed, 0 if is_listed else times[stem],
                           number, tuple(beside), last_of(one), place in closed))  # fmt: skip
     return found
 
 
-def weights_between(
-    ours: Sequence[Look], theirs: Sequence[Look], *, is_ordered: bool
-) -> tuple[list[Look], list[Look], Weights]:
+def weights_between(ours: Sequence[Look], theirs: Sequence[Look]) -> tuple[list[Look], list[Look], Weights]:
     """Return the different looks of both sides, and the weight of each left beside each right one."""
     rows, columns = list(dict.fromkeys(ours)), list(dict.fromkeys(theirs))
     rarity = rarity_of({one.words for one in rows}, {one.words for one in columns})
     once = [Counter(one.size for one in side) for side in (ours, theirs)]
     sizes = once[0] + once[1]
     whole = len(ours) + len(theirs)
-    base = _ALONE + (_chain(ours, theirs) if is_ordered else 0.0)
+    base = _ALONE + _chain(ours, theirs)
     found = np.zeros((len(rows), len(columns)))
+    alike: dict[tuple[tuple[str, ...], tuple[str, ...]], float] = {}
     for row, one in enumerate(rows):
         for column, other in enumerate(columns):
             if may_be_one(one, other):
-                likeness = likeness_of(one.words, other.words, rarity)
-                if not likeness and not is_ordered:
-                    continue
+                if (words := (one.words, other.words)) not in alike:
+                    alike[words] = likeness_of(*words, rarity)
+                likeness = alike[words]
                 known = base + (_WORDS * likeness if likeness else _NO_WORD) + _compared(one, other)
                 if one.size is not None and other.size is not None:
                     known += min(_MOST_SIZE, _SIZE * math.log(whole / sizes[one.size]))
@@ -158,7 +153,7 @@ def may_be_one(one: Look, other: Look) -> bool:
         return False
     if (one.is_closed or other.is_closed) and (one.last != other.last or one.words[-1:] != other.words[-1:]):
         return False
-    if one.is_call != other.is_call and UNORDERED in (*one.words, *other.words):
+    if one.is_expert != other.is_expert:
         return False
     if "layer" in (one.kind, other.kind):
         return one.kind == other.kind

@@ -43,8 +43,8 @@ def _experts_of(layers: Sequence[Layer]) -> Mapping[tuple[int, Words, Words], _G
     found: defaultdict[tuple[int, Words, Words], _Group] = defaultdict(lambda: _Group([], []))
     for one in layers:
         place = one.words.index(UNORDERED) if UNORDERED in one.words else -1
-        behind = one.words[place + 1 :]
-        behind = behind[1:] if behind and isinstance(behind[0], int) else behind
+        # The number is that of an expert, or of a call.
+        behind = tuple(word for word in one.words[place + 1 :] if isinstance(word, str))
         if place >= 0 and behind and one.size is not None:
             group = found[one.step, one.words[:place], behind]
             group.layers.append(one)

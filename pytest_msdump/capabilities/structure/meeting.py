@@ -51,8 +51,8 @@ _LEAST_INSIDE = 2
 # What speaks for two layers of the same words and number of elements.
 _SAME_NAME = 1e4
 
-# Both sides have the same names if so many pairs have.
-_NAMESAKES = 0.8
+# Both sides have the same names if so many pairs have; another name is then another layer's.
+_NAMESAKES = 0.65
 
 
 class Meeting(NamedTuple):
@@ -66,12 +66,8 @@ class Meeting(NamedTuple):
 class _Side:
     """The outputs of one side in order, and which of them hold others."""
 
-    def __init__(self, layers: Sequence[Layer], *, is_ordered: bool, whole: Sequence[Layer] = ()) -> None:
+    def __init__(self, layers: Sequence[Layer], *, is_ordered: bool) -> None:
         self.is_ordered = is_ordered
-        # What ran right behind a layer that was left out of the whole.
-        kept = {(one.step, one.order) for one in layers}
-        ran = [(one.step, one.order) for one in sorted(whole, key=_by_time)]
-        self._behind_gaps = {other for one, other in pairwise(ran) if one not in kept}
         self.layers = sorted(layers, key=_by_time if is_ordered else _by_name)
         self.holds: list[bool] = []
         before: tuple[str, ...] = ()
@@ -110,11 +106,6 @@ class _Side:
     def closed_leaves(self) -> set[int]:
         """Return the places among the leaves that modules have which were taken as such."""
         return {place for place, number in enumerate(self.leaves) if number in self.closed}
-
-    def leaves_behind_gaps(self) -> set[int]:
-        """Return the places among the leaves of those before which others may have run."""
-        ran = [(self.layers[number].step, self.layers[number].order) for number in self.leaves]
-        return {place for place, one in enumerate(ran) if one in self._behind_gaps}
 
     def inside(self, number: int) -> Sequence[int]:
         """Return the leaves inside of a module, the last first."""
@@ -177,8 +168,8 @@ def _of_role(
     if is_ordered and not role and traces[0] != traces[1]:
         return _with_trace(left, right, is_left=traces[0])
     sides = (
-        _Side(_with_first_calls(_distinct(left)), is_ordered=are_ordered[0], whole=left),
-        _Side(_with_first_calls(_distinct(right)), is_ordered=are_ordered[1], whole=right),
+        _Side(_with_first_calls(left), is_ordered=are_ordered[0]),
+        _Side(_with_first_calls(right), is_ordered=are_ordered[1]),
     )
     pairs = _leaves(sides, is_ordered=is_ordered)
     have_closed = [side.close({pair[number] for pair in pairs}) for number, side in enumerate(sides)]
@@ -196,18 +187,6 @@ def _with_trace(left: Sequence[Layer], right: Sequence[Layer], *, is_left: bool)
     side = _Side(right if is_left else left, is_ordered=True)
     met = [(trace[one], side.layers[other]) for one, other in traced_pairs(trace, side.layers, side.holds)]
     return [Meeting(one if is_left else other, other if is_left else one, "structure_order") for one, other in met]
-
-
-def _distinct(layers: Sequence[Layer]) -> list[Layer]:
-    """Leave out layers of other names that may mean the same: ``a_b`` beside ``ab``, ``attn.wo`` beside ``attn.fc``."""
-    names: defaultdict[tuple[str, str], set[tuple[str, ...]]] = defaultdict(set)
-    for layer in layers:
-        names[_spelled(layer.words), layer.role].add(layer.parts)
-    return [layer for layer in layers if len(names[_spelled(layer.words), layer.role]) == 1]
-
-
-def _spelled(words: Words) -> str:
-    return "".join(word if isinstance(word, str) else f"{word}." for word in words)
 
 
 def _with_first_calls(layers: Sequence[Layer]) -> list[Layer]:
@@ -249,30 +228,62 @@ def _leaves(sides: tuple[_Side, _Side], *, is_ordered: bool) -> Mapping[tuple[in
 
 
 def _meant_elsewhere(sides: tuple[_Side, _Side], pairs: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return pairs of which one has the very name of another layer, where most that have such a name meet it.
+    """Return pairs of which one is called as another layer beside the other, or as any, if most that are meet it.
 
     Where most do not, one side counts from 0 and the other from 1; but not if numbers around theirs are the same.
     """
-    names = [defaultdict[Hashable, set[int]](set) for _ in sides]
-    for side, known in zip(sides, names, strict=True):
-        for number, one in enumerate(side.layers):
-            known[one.step, one.words, one.size].add(number)
-    agreeing, elsewhere, siblings = 0, set[tuple[int, int]](), set[tuple[int, int]]()
+    names = [_Names(side.layers) for side in sides]
+    agreeing, elsewhere, beside, renamed = 0, set[tuple[int, int]](), set[tuple[int, int]](), set[tuple[int, int]]()
     for pair in pairs:
         one, other = (side.layers[number] for side, number in zip(sides, pair, strict=True))
-        meant = [
-            known.get((of.step, (*of.words, *call), of.size))
-            for known, of in ((names[1], one), (names[0], other))
-            # A name without a number may have been given that of a first call.
-            for call in ((), (0,))
-        ]
+        both = list(zip(names, (one, other), (other, one), strict=True))
         agreeing += one.words == other.words
-        if one.words != other.words and any(meant):
+        # A name without a number may have been given that of a first call.
+        if one.words != other.words and any(
+            (own.step, (*its.words, *call), its.size) in known.tails for known, own, its in both for call in ((), (0,))
+        ):
             elsewhere.add(pair)
             shared = [word for word, its in zip(one.words[:-1], other.words, strict=False) if word == its]
-            is_same_around = len(shared) == len(one.words) - 1 and any(isinstance(word, int) for word in shared)
-            siblings |= {pair} if is_same_around else set()
-    return elsewhere if agreeing > len(elsewhere) else siblings
+            if len(shared) == len(one.words) - 1 and any(isinstance(word, int) for word in shared):
+                beside.add(pair)
+        if any(len(known.words[own.step, _spelled(own.words)]) > 1 for known, own, _ in both):
+            beside.add(pair)
+        if _tail(one) != _tail(other):
+            renamed.add(pair)
+            # Of several that may mean the same, what is written decides.
+            is_one_of_several = any(len(known.tails[own.step, own.words, own.size]) > 1 for known, own, _ in both)
+            is_beside = any(_tail(its) in known.beside[own.step, own.words[:-1], own.size] for known, own, its in both)
+            if is_one_of_several or (is_beside and _tail(one)[:1] != _tail(other)[:1]):
+                beside.add(pair)
+    found = beside | elsewhere if agreeing > len(elsewhere) else beside
+    if len(renamed) >= (1 - _NAMESAKES) * len(pairs):
+        return found
+    # Words that mean the same, again and again, are how one side says what the other one says.
+    said = {pair: tuple(side.layers[number] for side, number in zip(sides, pair, strict=True)) for pair in renamed}
+    times = Counter((_tail(one), _tail(other)) for one, other in said.values() if one.words == other.words)
+    return found | {pair for pair, (one, other) in said.items() if times[_tail(one), _tail(other)] < 2}
+
+
+class _Names:
+    """How layers of one side are written: those of the same words, those of one module, and words spelled alike."""
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self.tails: defaultdict[Hashable, set[tuple[str, ...]]] = defaultdict(set)
+        self.beside: defaultdict[Hashable, set[tuple[str, ...]]] = defaultdict(set)
+        self.words: defaultdict[Hashable, set[Words]] = defaultdict(set)
+        for one in layers:
+            self.tails[one.step, one.words, one.size].add(_tail(one))
+            self.beside[one.step, one.words[:-1], one.size].add(_tail(one))
+            self.words[one.step, _spelled(one.words)].add(one.words)
+
+
+def _spelled(words: Words) -> str:
+    return "".join(word if isinstance(word, str) else f"{word}." for word in words)
+
+
+def _tail(one: Layer) -> tuple[str, ...]:
+    """Return what a layer is called inside of its module, as it is written."""
+    return one.parts[-2 if one.parts[-1:] and one.parts[-1].isdecimal() else -1 :]
 
 
 def _crosses(pair: tuple[int, int], along: Sequence[tuple[int, int]]) -> bool:
@@ -282,11 +293,8 @@ def _crosses(pair: tuple[int, int], along: Sequence[tuple[int, int]]) -> bool:
 def _chained(sides: tuple[_Side, _Side]) -> Iterator[tuple[tuple[int, int], bool]]:
     """Yield the pairs that the order is sure of, and whether they are made; of the others only names may be surer."""
     leaves = [[side.layers[one] for one in side.leaves] for side in sides]
-    looks = [
-        looks_of(own, side.lists, side.closed_leaves(), side.leaves_behind_gaps(), is_ordered=True)
-        for own, side in zip(leaves, sides, strict=True)
-    ]
-    rows, columns, weights = weights_between(*looks, is_ordered=True)
+    looks = [looks_of(own, side.lists, side.closed_leaves()) for own, side in zip(leaves, sides, strict=True)]
+    rows, columns, weights = weights_between(*looks)
     places = [{look: place for place, look in enumerate(own)} for own in (rows, columns)]
     classes = [[place[look] for look in own] for place, own in zip(places, looks, strict=True)]
     marks = marks_of(*({look.words for look in own} for own in looks))
@@ -305,15 +313,12 @@ def _chained(sides: tuple[_Side, _Side]) -> Iterator[tuple[tuple[int, int], bool
         is_beside = ours.own != theirs.own and (ours.own in theirs.beside or theirs.own in ours.beside)
         return is_beside or (place != at and shape == another)
 
-    same = sum(leaves[0][one].words == leaves[1][other].words for one, other in found)
-    are_namesakes = same > _NAMESAKES * len(found)
     pairs = found | {(-1, -1), (len(looks[0]), len(looks[1]))}
     for one, other in found:
         ours, theirs = looks[0][one], looks[1][other]
         is_between = all((_next(looks[0], one, by), _next(looks[1], other, by)) in pairs for by in (-1, 1))
-        # Where names are the same elsewhere, another number is another layer's.
-        is_renumbered = are_namesakes and ours.words == theirs.words and leaves[0][one].words != leaves[1][other].words
-        is_between = is_between and not is_renumbered
+        # Neighbours of unknown kinds may have changed places.
+        is_between = is_between and (ours.kind or theirs.kind) != ""
         is_doubted = is_doubtful(ours, theirs, marks) or is_out_of_place(one, other)
         is_made = not is_doubted and (
             is_between or is_told(ours, theirs) or ours.has_changed is theirs.has_changed is True
@@ -329,7 +334,7 @@ class _Tail(NamedTuple):
 
 
 def _tails(layers: Sequence[Layer], shapes: Sequence[tuple[int, Hashable]]) -> list[_Tail]:
-    tails = [one.parts[-2 if one.parts[-1:] and one.parts[-1].isdecimal() else -1 :] for one in layers]
+    tails = [*map(_tail, layers)]
     starts = [number - place for number, (place, _) in enumerate(shapes)]
     inside: defaultdict[int, set[tuple[str, ...]]] = defaultdict(set)
     for start, tail in zip(starts, tails, strict=True):
@@ -506,7 +511,11 @@ def _containers(sides: tuple[_Side, _Side], pairs: Mapping[int, int], *, is_orde
                 [one for one in own if last_of(side.layers[one]) == "#"] for side, own in zip(sides, both, strict=True)
             ]
         one, other = sure
-        if len(one) == len(other) == 1 and _are_called_alike(sides[0].layers[one[0]], sides[1].layers[other[0]]):
+        if (
+            len(one) == len(other) == 1
+            and len(held) >= _LEAST_INSIDE
+            and _are_called_alike(sides[0].layers[one[0]], sides[1].layers[other[0]])
+        ):
             yield one[0], other[0]
 
 

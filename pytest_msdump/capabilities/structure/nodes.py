@@ -66,7 +66,7 @@ def without_rounding(names: Mapping[Name, str]) -> dict[Name, str]:
     return found
 
 
-def modules_of_nodes(times: Mapping[str, int | None]) -> dict[str, str]:
+def modules_of_nodes(times: Mapping[str, int | None], *, has_norms: bool = True) -> dict[str, str]:
     """Return the path of the module that each node leaves which leaves one.
 
     Parameters
@@ -74,6 +74,8 @@ def modules_of_nodes(times: Mapping[str, int | None]) -> dict[str, str]:
     times : mapping of str to int
         When each node ran, by name; ``None`` where that is not known. Then counters in front of the names say it, or a
         module is left by the addition of a bias, or by its only node.
+    has_norms : bool
+        Whether the other side has norms, which may be folded into a convolution here that is called as one.
 
     Examples
     --------
@@ -105,11 +107,13 @@ def modules_of_nodes(times: Mapping[str, int | None]) -> dict[str, str]:
             is_last = path not in inside and (len(own) == 1 or types == _WITH_BIAS)
         kind = matches[last]["type"]
         if is_last and kind not in _NO_MODULE:
-            found[last] = _norm_of(path, nodes) if is_folded and kind in _FOLDED_INTO else _once(path)
+            found[last] = (
+                _norm_of(path, nodes, has_norms=has_norms) if is_folded and kind in _FOLDED_INTO else _once(path)
+            )
     return {name: (matches[name]["counter"] or "") + path for name, path in found.items() if path}
 
 
-def _norm_of(path: str, paths: Collection[str]) -> str:
+def _norm_of(path: str, paths: Collection[str], *, has_norms: bool = True) -> str:
     """Return the path of the norm that a convolution has folded into it; empty where only the other side can tell.
 
     >>> _norm_of("layer1/layer1.0/conv1", ()), _norm_of("block/block.0", ()), _norm_of("conv1", {"bn1"})
@@ -125,7 +129,7 @@ def _norm_of(path: str, paths: Collection[str]) -> str:
         norm = f"{path[: match.start()]}bn{match['number']}"
         if any(one.startswith(f"{norm}/") for one in paths):
             return ""
-        return _once(path if norm in paths else norm)
+        return _once(path if norm in paths or not has_norms else norm)
     # In a list it is the number that is missing between the convolution and the layer behind.
     match = _IN_LIST.search(own := _once(path))
     if match is None:

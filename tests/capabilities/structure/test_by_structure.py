@@ -339,3 +339,13 @@ def test_the_only_layers_of_a_size_meet_behind_paired_ones_and_their_weights_fol
     left = [*shared, ("lrelu", 48), ("head", 10), ("head.weight", 30), ("bn1.running_mean", 4)]
     right = [*shared, ("act2", 48), ("flatten", 48), ("fc", 10), ("fc.weight", 30), ("bn1.running_mean", 4)]
     assert met(left, right).items() >= {"head": "fc", "head.weight": "fc.weight"}.items()
+
+
+def test_a_layer_of_another_name_than_the_one_in_its_place_stays_open_where_names_are_the_same() -> None:
+    names = ["stem.lo", "stem.mi", "unit.ba", "unit.ko", "unit.fi", "unit.zen", "end.um"]
+    sizes = [8, 16, 8, 16, 24, 16, 4]
+    left = list(zip(names, sizes, strict=True))
+    right = [(f"model_{'unit.dex' if name == 'unit.fi' else name}", size) for name, size in left]
+    found = met(left, right)
+    assert "unit.fi" not in found
+    assert found["unit.zen"] == "model_unit.zen"
