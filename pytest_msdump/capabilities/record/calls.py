@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.core.model.dump import Edge, Operator
 
-_OURS = f"{Path(__file__).parents[1]}{os.sep}"
+_OURS = f"{Path(__file__).parents[2]}{os.sep}"
 # Deeper than any model nests its outputs; a value that holds itself ends here.
 _DEEPEST = 32
 
