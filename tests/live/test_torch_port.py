@@ -96,3 +96,57 @@ def test_keras_runs_on_inputs_that_it_declares(capsys: pytest.CaptureFixture[str
     assert cli.main(["port", "--keras", "kn.py:build", "--keras", "kn.py:build"]) == 0
     assert "features float32 (2, 8)" in capsys.readouterr().out
     assert cli.main(["port", "--keras", "kn.py:wrong", "--keras", "kn.py:build"]) == 1
+
+
+BLOCKS = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 8)
+
+    def forward(self, x):
+        return x + self.down(nn.functional.gelu(self.up(x)))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(Block(), Block())
+
+    def forward(self, x):
+        return self.blocks(x)
+
+def build():
+    torch.manual_seed(0)
+    return Net(), (torch.randn(3, 8),)
+"""
+
+
+def test_nodes_of_an_export_are_shown_as_modules_with_their_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("blocks_net.py").write_text(BLOCKS, "utf-8")
+    import blocks_net
+
+    model, inputs = blocks_net.build()
+    with torch.no_grad():
+        model.blocks[1].down.weight *= 1.5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter's own
+        torch.onnx.export(model.eval(), inputs, "net.onnx", dynamo=True)
+    typed = ["port", "--torch", "blocks_net.py:build", "--onnx", "net.onnx", "--keep", "kept"]
+    assert cli.main(typed) == 1
+    printed = capsys.readouterr().out
+    assert "DRIFT  blocks.1.down:output:0 (node_linear_3)" in printed
+    assert "made by blocks_net.py:11" in printed
+    results = json.loads(Path("msdump-report/results.json").read_text("utf-8"))
+    shown = sorted(name for name in results["left"]["shown"].values() if name.startswith("blocks.1"))
+    assert shown == ["blocks.1", "blocks.1 (Gelu)", "blocks.1.down", "blocks.1.up"]
+    for name in ("blocks.1.down", "node_linear_3"):
+        assert cli.main(["compare", "kept/run", "kept/reference", "--select", name, "--json"]) == 1
+        causes = json.loads(capsys.readouterr().out)["causes"]
+        assert [one["name"] for one in causes] == ["blocks.1.down"]

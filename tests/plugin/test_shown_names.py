@@ -97,6 +97,14 @@ def test_without_modules_of_its_own_an_operator_is_called_as_its_partner(tmp_pat
     assert [group.name for group in plan(suite).groups][:2] == ["blocks.0.up (Add)", "blocks.0.up (Gelu)"]
 
 
+def test_a_name_that_another_operator_has_is_not_given_again(tmp_path: Path) -> None:
+    with DumpWriter(tmp_path / "run") as writer:
+        for name, scope in (("node_Gemm_1", "fc"), ("fc (Gemm)", "")):
+            writer.write(name, X, op_type="Gemm")
+            writer.add_call(Operator(name, "Gemm", inputs=(None,), scope=scope))
+    assert ids(tmp_path / "run", tmp_path / "run") == ["node_Gemm_1", "fc (Gemm)"]
+
+
 def test_names_that_a_framework_gave_stay(tmp_path: Path) -> None:
     names = ["Default/network-Net/fc-Dense/MatMul-op0", "Default/network-Net/fc-Dense/BiasAdd-op1"]
     write_mindspore(
@@ -191,6 +199,22 @@ def test_a_name_with_a_kind_is_typed_as_it_is_shown(pytester: pytest.Pytester) -
         collected = pytester.runpytest(*sides, *words, "--collect-only", "-q")
         names = [line.rpartition("::")[2] for line in collected.outlines if "::" in line]
         assert [name for name in names if name != "coverage"] == ["blocks.1 (MatMul 2)"]
+
+
+def test_what_the_other_side_has_no_name_for_is_accepted_as_it_is_shown(pytester: pytest.Pytester) -> None:  # noqa: ARG001
+    exported(Path("left"), wrong="blocks.1/2", first=20)
+    exported(Path("right"), scopes=False)
+    nodes = [(kind, number) for number, (kind, _) in enumerate(BLOCK * 2)]
+    pairs = "".join(
+        f'[[msdump.map]]\nleft = "node_{kind}_{number + 20}"\nright = "node_{kind}_{number}"\n'
+        for kind, number in nodes
+    )
+    Path("msdump.toml").write_text(f'[msdump]\nleft = "left"\nright = "right"\n{pairs}', "utf-8")
+    assert main(["compare", "--config", "msdump.toml"]) == 1
+    why = ["--reason", "r", "--until", "2099-12-31"]
+    assert main(["accept", "msdump-report", "blocks.1 (Gelu)", *why]) == 0
+    assert Path("msdump.toml").read_text("utf-8").count("[[msdump.known_drift]]") == 1
+    assert main(["accept", "msdump-report", "blocks.1 (Relu)", *why]) == 4
 
 
 @pytest.mark.usefixtures("drifting")

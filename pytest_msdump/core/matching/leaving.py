@@ -116,8 +116,6 @@ class Names:
             if op.true_name is None and op.op_type:
                 # In a set with the name of the item it has to be another one.
                 yield FiledName(f"{op.op_type}.{op.name}")
-            if ref is pair.left and op.label in self.shown:
-                yield self.shown[op.label]
             yield from modules.paths_of.get(ref.key, ())
 
     def globs(self, typed: str) -> Iterator[str]:
