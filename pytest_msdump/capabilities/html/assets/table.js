@@ -150,7 +150,7 @@ function sortBy(column) {
 function redrawTable() {
   const listed = columns();
   const element = grid.box.firstChild;
-  const least = listed.reduce((sum, column) => sum + (column.width || 200), 0);
+  const least = listed.reduce((sum, column) => sum + (column.width || 330), 0);
   element.style.minWidth = window.innerWidth > 760 ? `${least}px` : "";
   grid.body = h("tbody");
   element.replaceChildren(...heads(), grid.body);

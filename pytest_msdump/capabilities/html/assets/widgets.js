@@ -41,11 +41,13 @@ function roleMark(row) {
   return role ? h("span", { class: `role is-${role}` }, t(role)) : null;
 }
 
-// The end of a name distinguishes operators; what does not fit is cut from its beginning's end.
+// The end of a name distinguishes operators, and the module before it says which one is meant.
+const MOST_OF_CELL = 44;
+
 function pathText(text) {
-  const cut = text.lastIndexOf("/") + 1;
+  const fitting = shortened(text, MOST_OF_CELL), cut = fitting.lastIndexOf("/") + 1;
   return h("span", { class: "path mono", title: text },
-    cut ? h("span", { class: "head" }, text.slice(0, cut)) : null, h("span", { class: "tail" }, text.slice(cut)));
+    cut ? h("span", { class: "head" }, fitting.slice(0, cut)) : null, h("span", { class: "tail" }, fitting.slice(cut)));
 }
 
 // The last parts of a long name; the whole of it is a title away.
