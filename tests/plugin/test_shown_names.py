@@ -99,10 +99,10 @@ def test_without_modules_of_its_own_an_operator_is_called_as_its_partner(tmp_pat
 
 def test_a_name_that_another_operator_has_is_not_given_again(tmp_path: Path) -> None:
     with DumpWriter(tmp_path / "run") as writer:
-        for name, scope in (("node_Gemm_1", "fc"), ("fc (Gemm)", "")):
+        for name, scope in (("node_Gemm_1", "fc"), ("fc", ""), ("fc (Gemm)", "")):
             writer.write(name, X, op_type="Gemm")
             writer.add_call(Operator(name, "Gemm", inputs=(None,), scope=scope))
-    assert ids(tmp_path / "run", tmp_path / "run") == ["node_Gemm_1", "fc (Gemm)"]
+    assert ids(tmp_path / "run", tmp_path / "run") == ["node_Gemm_1", "fc", "fc (Gemm)"]
 
 
 def test_names_that_a_framework_gave_stay(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -45,6 +46,9 @@ _TWO_FILES = 2
 # Passes of a training may lie in one such folder.
 _FLAT = "npy-folder"
 _NO_RULES = FusionRules()
+# Where no name of a dump begins so, none is counted, and `matching.naming` is not asked: nodes of an export, and what
+# every trace of a network has some of.
+_COUNTED = re.compile(r"node_\w|(?:add|mul|matmul|view|reshape|transpose|cat)(?:_[0-9]+)?$")
 
 
 class OperatorGroup(NamedTuple):
@@ -105,7 +109,12 @@ class Plan:
     @cached_property
     def sides(self) -> tuple[SideInfo, SideInfo]:
         """Both sides as the header and the report show them."""
-        return replace(side_info(self.left), shown=self.names.shown), side_info(self.right)
+        left, right = side_info(self.left), side_info(self.right)
+        manifest = self.left.manifest
+        is_counted = (manifest is not None and manifest.framework.startswith("onnx")) or any(
+            map(_COUNTED.match, [ref.key.op.name for ref in self.left.refs])
+        )
+        return replace(left, shown=self.names.shown) if is_counted else left, right
 
     @cached_property
     def further(self) -> dict[str, SideInfo]:
