@@ -10,15 +10,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pytest_msdump.core.model.dump import PARAMETER
 from pytest_msdump.core.model.tensor import module_of
 
 if TYPE_CHECKING:
-    from pytest_msdump.core.matching.leaving import Modules
     from pytest_msdump.core.model.dump import Dump
-    from pytest_msdump.core.model.tensor import Pair
+    from pytest_msdump.core.model.tensor import Pair, TensorKey
 
 # What PyTorch's exporter calls a node that has no name.
 _COUNTED = re.compile(r"node_\w+")
@@ -29,6 +28,18 @@ _TRACED = re.compile(r"[a-z]\w*?(?:_[0-9]+)*")
 _NUMBER = re.compile(r"(?:_[0-9]+)+$")
 
 
+class KnownModules(Protocol):
+    """What is known of the modules of one side: `leaving.Modules`."""
+
+    @property
+    def paths_of(self) -> Mapping[TensorKey, Sequence[str]]:
+        """Of each tensor the paths of the modules that it leaves."""
+
+    @property
+    def is_trace(self) -> bool:
+        """Whether the names of operators say what each does, and a number."""
+
+
 class _Named(NamedTuple):
     """The module of an operator; `is_inside` of one that does not leave it, as far as that is known."""
 
@@ -36,7 +47,7 @@ class _Named(NamedTuple):
     is_inside: bool
 
 
-def shown_names(left: Dump, pairs: Iterable[Pair], modules: Modules) -> Mapping[str, str]:
+def shown_names(left: Dump, pairs: Iterable[Pair], modules: KnownModules) -> Mapping[str, str]:
     """Return by its own name how each operator of the left is shown; none of those that have names to be shown.
 
     No two operators get the same one: ``blocks.0.down`` leaves that module, ``blocks.0 (Gelu)`` is inside of that one,
@@ -82,7 +93,7 @@ def _kinds(left: Dump) -> dict[str, str]:
     return kinds
 
 
-def _counted(left: Dump, kinds: Mapping[str, str], modules: Modules) -> Sequence[str]:
+def _counted(left: Dump, kinds: Mapping[str, str], modules: KnownModules) -> Sequence[str]:
     """Return the names that say no more than what an operator does, and a number; in execution order."""
     is_onnx = left.manifest is not None and left.manifest.framework.startswith("onnx")
     patterns = (_COUNTED, _COUNTED_IN_ONNX) if is_onnx else (_COUNTED,)
