@@ -101,16 +101,18 @@ def _chosen(report: Report, typed: str, place: str, entries: Sequence[MapEntry])
                 "only a drift can be accepted; mend this, or leave it out of GLOB"
             )
     failing = [record for record in report.records if record.fails]
-    # Paths of modules: the one that both sides share, and those that a map entry names.
+    say = ENGLISH.calling(report.left.shown)
+    # Paths of modules: the one that both sides share, those that a map entry names, and the name that is shown.
     paths = {entry.label: {parse_address(name).op for name in (entry.left, entry.right)} for entry in entries}
     chosen = [
         record
         for record in failing
         if glob_matches(pattern, (*addresses(record.left.key), *addresses(record.right.key)))
         or glob_matches(typed, paths.get(record.by, {module_of(record.how, record.by)} - {""}))
+        or glob_matches(typed, {say.name(record.left.key.op.label), say.name(record.left.address)})
     ]
     if not chosen:
-        names = dict.fromkeys(record.left.key.op.label for record in failing)
+        names = dict.fromkeys(say.name(record.left.key.op.label) for record in failing)
         found = f"failing: {ENGLISH.named(names, _NAMED)}" if names else "nothing failed"
         raise ConfigError(f"{place}: {typed!r} matches nothing that failed\n{found:.{_SHOWN}}")
     for record in chosen:

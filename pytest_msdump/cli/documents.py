@@ -23,7 +23,7 @@ from pytest_msdump.core.model.tensor import COORDINATES, module_of
 from pytest_msdump.core.report.coverage import counts, coverage_problems
 from pytest_msdump.core.report.failure import one_line
 from pytest_msdump.core.report.summary import lead
-from pytest_msdump.core.text import encode
+from pytest_msdump.core.text import ENGLISH, Phrases, encode
 
 SCHEMA_VERSION = 1
 # A verdict is at most so large, however many tensors and however long their names are.
@@ -100,7 +100,7 @@ def verdict_document(report: Report, files: Sequence[Path] = ()) -> dict[str, An
             "problems": list(problems),
         },
         "first_failing": {"order": failing[0].order, "tensor": failing[0].left.address} if failing else None,
-        "causes": [_failure(record) for record in shown] if causes else [],
+        "causes": [_failure(record, ENGLISH.calling(report.left.shown)) for record in shown] if causes else [],
         "more_causes": max(0, len(causes) - _MOST_CAUSES),
         "next": [shell_line(report.again(shown[0].left.key.op.label))] if shown and report.rerun else [],
         "files": [os.path.relpath(file) for file in files],
@@ -108,8 +108,8 @@ def verdict_document(report: Report, files: Sequence[Path] = ()) -> dict[str, An
     return _fitted(values)
 
 
-def _failure(record: Record) -> dict[str, Any]:
-    source, region = record.left.source, record.role_why and record.role_why.region
+def _failure(record: Record, say: Phrases) -> dict[str, Any]:
+    source, region = record.line, record.role_why and record.role_why.region
     worst = next((one for one in record.verdict.findings if one.metric is not None and one.value is not None), None)
     number = worst and {"metric": worst.metric, "value": encode(worst.value), "limit": encode(worst.limit)}
     return {
@@ -117,6 +117,7 @@ def _failure(record: Record) -> dict[str, Any]:
         "tensor": record.left.address,
         "partner": record.right.address,
         "at": {name: value for name in COORDINATES if (value := getattr(record.left.at, name)) is not None},
+        "name": say.name(record.left.key.op.label),
         "module": (region.module if region else module_of(record.how, record.by)) or None,
         "op_type": record.left.op_type,
         "file": source and source.file,
@@ -125,7 +126,7 @@ def _failure(record: Record) -> dict[str, Any]:
         "verdict": record.verdict.outcome,
         "role": record.role,
         "number": number,
-        "sentence": one_line(record),
+        "sentence": one_line(record, say),
         "why": record.role_reason or None,
     }
 

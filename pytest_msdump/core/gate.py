@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pytest_msdump.core.compare.additions import with_said_of_report
 from pytest_msdump.core.compare.planning import Plan
@@ -132,6 +132,7 @@ def report_texts(
     report: Report, *, width: int, files: Sequence[Path] = (), show: str = "causes", say: Phrases = ENGLISH
 ) -> Iterator[str]:
     """Yield failures, what is wrong with coverage, and the summary; `show` is as of `choose_shown`."""
+    say = say.calling(report.left.shown)
     failing = [record for record in report.records if record.fails]
     if failing:
         yield from failure_texts(report, failing, width, show, say)
@@ -181,10 +182,12 @@ def problem_of(report: Report, *, width: int) -> str | None:
     """Return what is wrong with a whole report, for a person; ``None`` when nothing is."""
     if not exit_code(report):
         return None
+    say = ENGLISH.calling(report.left.shown)
+    about: Mapping[str, Any] = {"operators": report.left.operators, "by_name": report.left.by_name, "width": width}
     lines = [*header_of_report(report), *summary_lines(report, width=width)]
     for order in sorted({record.order for record in report.records if record.fails})[:_SHOWN_OPERATORS]:
         records = [record for record in report.records if record.order == order]
-        lines += ["", failure_text(records, operators=report.left.operators, by_name=report.left.by_name, width=width)]
+        lines += ["", failure_text(records, **about, say=say)]
     if coverage_problems(report):
         lines += ["", coverage_text(report, width=width)]
     return "\n".join(lines)

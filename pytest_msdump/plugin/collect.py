@@ -94,8 +94,11 @@ class _GateItem(pytest.Item):
         self.msdump_payload = sent.as_text() if hasattr(self.config, "workerinput") else sent
 
     def reportinfo(self) -> tuple[Path | str, int | None, str]:
-        """Where pytest says the item is: its suite file, or the word of its node."""
-        return self.msdump_place, 0, self.name
+        """Where pytest says the item is: its suite file, or the word of its node; and its heading where it fails.
+
+        In an id that ends with that, -v writes a point as two colons: the id could not be typed. So this never is.
+        """
+        return self.msdump_place, 0, f" {self.name}" if "." in self.name else self.name
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the text of a drift, without a traceback; anything else as pytest shows it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import TypeGuard
 
@@ -31,13 +31,16 @@ def shorten_failures(gate: Gate, terminal: pytest.TerminalReporter | None) -> No
     """Choose which failures the terminal shows in full, and put their roles above them; the others get a line each."""
     if terminal is None:
         return
-    say, failing, place_of = Phrases(gate.language), dict[str, list[Record]](), dict[str, pytest.TestReport]()
+    plain, failing, place_of = Phrases(gate.language), dict[str, list[Record]](), dict[str, pytest.TestReport]()
+    says: dict[str, Phrases] = {}
     for report in terminal.stats.get("failed", []):
         records = [record for record in _records(gate, report) if record.fails]
         if records and _is_ours(report.longrepr):
             failing[report.nodeid], place_of[report.nodeid] = records, report
+            says[report.nodeid] = plain.calling(_shown(gate, report))
     whole, lines = choose_shown(failing, gate.config.option.msdump_show or "causes")
     for name in lines:
+        say = says[name]
         text = say("after_label", label=name.removeprefix(OWN_NODE), text=short_reason(failing[name], say))
         # Where its details were written to is worth a line in any case.
         starts = tuple(say("details_of", name=record.left.address, file="") for record in failing[name])
@@ -48,7 +51,7 @@ def shorten_failures(gate: Gate, terminal: pytest.TerminalReporter | None) -> No
         if name not in whole:
             # pytest passes over those that a debugger has shown already.
             report._pdbshown = True  # type: ignore[attr-defined]
-        report.longrepr = _with_role(report.longrepr, failing[name], terminal._tw, say)  # type: ignore[arg-type]
+        report.longrepr = _with_role(report.longrepr, failing[name], terminal._tw, says[name])  # type: ignore[arg-type]
 
 
 def _records(gate: Gate, report: pytest.TestReport) -> Sequence[Record]:
@@ -58,6 +61,13 @@ def _records(gate: Gate, report: pytest.TestReport) -> Sequence[Record]:
         return []
     whole = gate.report_of.get(message.plan)
     return [] if whole is None else [whole.records[number] for number in message.records]
+
+
+def _shown(gate: Gate, report: pytest.TestReport) -> Mapping[str, str]:
+    """Under which names operators of an item's run are shown."""
+    message = sent_with(report)
+    whole = None if message is None else gate.report_of.get(message.plan)
+    return {} if whole is None else whole.left.shown
 
 
 def _is_ours(longrepr: object) -> TypeGuard[ExceptionChainRepr]:

@@ -10,8 +10,8 @@ from _pytest.junitxml import xml_key
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.report.coverage import first_failing
-from pytest_msdump.core.report.shown import with_causes_first
-from pytest_msdump.core.text import encode
+from pytest_msdump.core.report.shown import label_of, with_causes_first
+from pytest_msdump.core.text import ENGLISH, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_msdump.core.model.record import Record
     from pytest_msdump.core.model.report import Report
+    from pytest_msdump.core.text import Phrases
 
 # Few and short: validators and viewers of JUnit files choke on more.
 _METRICS = ("cosine_similarity", "max_absolute_error", "relative_euclidean_distance")
@@ -55,30 +56,31 @@ def add_roles(cases: Iterable[tuple[tuple[str, Sequence[int]], Any]], report_of:
         report = report_of.get(digest)
         if report is not None:
             records = [report.records[number] for number in numbers]
-            for name, value in _roles(records):
+            say = ENGLISH.calling(report.left.shown)
+            for name, value in _roles(records, say):
                 _add(case, name, value)
             for record in [one for one in records if one.role == "cause"][:1]:
-                _lead(case, record)
+                _lead(case, record, say)
 
 
-def _roles(records: Iterable[Record]) -> Iterator[tuple[str, str]]:
+def _roles(records: Iterable[Record], say: Phrases = ENGLISH) -> Iterator[tuple[str, str]]:
     failing = with_causes_first(record for record in records if record.role is not None)
     if not failing:
         return
     yield "msdump.role", failing[0].role or ""
-    causes = list(dict.fromkeys(cause for record in failing for cause in record.causes))
+    causes = list(dict.fromkeys(say.name(cause) for record in failing for cause in record.causes))
     if causes:
         more = f" and {len(causes) - _MOST_CAUSES} more" if len(causes) > _MOST_CAUSES else ""
         yield "msdump.causes", _short(", ".join(causes[:_MOST_CAUSES])) + more
 
 
-def _lead(case: Any, record: Record) -> None:
+def _lead(case: Any, record: Record, say: Phrases) -> None:
     """Let the message of a failure begin with what started it: module, source line, region."""
-    source = record.left.source
+    source = record.line
     place = f" ({source.file.rpartition('/')[2]}:{source.line})" if source is not None else ""
     failure = case.to_xml().find("failure")
     if failure is not None:
-        about = _short(f"cause {record.left.key.op.label}{place}: {record.role_reason}")
+        about = _short(f"cause {label_of(record, say)}{place}: {record.role_reason}")
         failure.set("message", f"{about}; {failure.get('message', '')}")
 
 

@@ -44,7 +44,7 @@ def failure(
     is_brief: bool = False,
 ) -> tuple[str, str, str]:
     """Return the full text of a failed item, its one line, and the left file it is about."""
-    say = Phrases(gate.language)
+    say = Phrases(gate.language, plan.sides[0].shown)
     left_root = shown_path(plan.left.root)
     takes_drift = plan.suite.file is not None and "json" in plan.suite.options["report"]
     text = failure_text(

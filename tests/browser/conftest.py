@@ -68,6 +68,17 @@ def pages(tmp_path_factory):
     for number, record in enumerate(made["steps"]["tensors"]):
         record["iteration"], place = divmod(number, 12)
         record["left"]["address"] = made["steps"]["tensors"][place]["left"]["address"]
+    made["counted"] = results(12, failing=0.5, names=[f"node_linear_{n}" for n in range(12)], roles=True)
+    made["counted"]["left"]["shown"] = {f"node_linear_{n}": f"blocks.{n // 4}.part{n % 4}" for n in range(11)}
+    made["counted"]["left"]["shown"]["node_linear_11"] = "blocks.2 (Gelu)"
+    growth = {"start": 0.1, "end": 10.0, "operators": 1, "step": 100.0, "at": "node_linear_1"}
+    for record in made["counted"]["tensors"]:
+        if record["verdict"] == "fail":
+            region = {"module": "", "after": ["node_linear_0"], "end": "node_linear_1", "io": "output"}
+            why = {"why": "grew", "suspects": [], "given": [], "growth": growth, "region": region}
+            record.update(
+                role_why=why, amplification=100.0, metrics={**record["metrics"], "cosine_similarity": 0.99995}
+            )
     ranks = {f"rank{rank}": results(40, failing=0.2 if rank else 0, names=NAMES, seed=rank) for rank in range(3)}
     (folder / "ranks.html").write_bytes(page(*map(_report, ranks.values()), names=tuple(ranks)))
     for name, values in made.items():

@@ -49,6 +49,32 @@ def test_a_hostile_name_is_text(open_page):
     assert tab.locator("body script").count() == 2
 
 
+def test_operators_that_an_exporter_counted_are_shown_as_modules(open_page):
+    tab = open_page("counted")
+    in_execution_order(tab)
+    assert rows(tab)[::10] == ["blocks.0.part0:output:0", "blocks.2.part2:output:0"]
+    tab.fill("#search", "node_linear_11")
+    tab.locator("tr[data-row='11']").click()
+    assert tab.locator(".drawer h2").inner_text() == "blocks.2 (Gelu):output:0"
+    assert "node_linear_11:output:0" in tab.locator(".drawer").inner_text()
+    # What is typed again is the operator's own name.
+    assert "--select=node_linear_11" in tab.locator(".drawer .command code").inner_text()
+    tab.keyboard.press("Escape")
+    labels = tab.locator(".node .label").all_text_contents() + tab.locator(".node title").all_text_contents()
+    assert not [label for label in labels if "node_" in label]
+    assert {"blocks.0.part1", "blocks.2 (Gelu)"} <= {label.split("\n")[0] for label in labels}
+
+
+def test_a_cause_is_told_once_and_by_what_its_cosine_lacks_of_one(open_page):
+    tab = open_page("counted")
+    tab.locator("#causes a.link").first.click()
+    drawer = tab.locator(".drawer").inner_text()
+    assert drawer.count("its error grew × 100, from 0.1 to 10 of its limit") == 1
+    assert "after blocks.0.part0, up to the output of blocks.0.part1" in drawer
+    assert "amplif" not in drawer.lower()
+    assert "1 − 5e-5" in drawer
+
+
 def test_the_policy_stops_what_does_not_belong(browser, pages):
     context = browser.new_context(offline=True)
     tab = context.new_page()

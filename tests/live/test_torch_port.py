@@ -125,4 +125,59 @@ def test_ids_are_drawn_from_the_whole_vocabulary(
     printed = capsys.readouterr().out
     assert "ids int64 (6, 9) of 0 to 6" in printed
     # A model that a command calls is called by no line of the user's.
-    assert "made by" not in printed
+    assert "right made by" not in printed
+
+
+BLOCKS = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 8)
+
+    def forward(self, x):
+        return x + self.down(nn.functional.gelu(self.up(x)))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(Block(), Block())
+
+    def forward(self, x):
+        return self.blocks(x)
+
+def build():
+    torch.manual_seed(0)
+    return Net(), (torch.randn(3, 8),)
+"""
+
+
+def test_nodes_of_an_export_are_shown_as_modules_with_their_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("blocks_net.py").write_text(BLOCKS, "utf-8")
+    import blocks_net
+
+    model, inputs = blocks_net.build()
+    with torch.no_grad():
+        model.blocks[1].down.weight *= 1.5
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter's own
+        torch.onnx.export(model.eval(), inputs, "net.onnx", dynamo=True)
+    typed = ["port", "--torch", "blocks_net.py:build", "--onnx", "net.onnx", "--keep", "kept"]
+    assert cli.main(typed) == 1
+    printed = capsys.readouterr().out
+    assert "DRIFT  blocks.1.down:output:0 (node_linear_3)" in printed
+    assert "made by blocks_net.py:11" in printed
+    results = json.loads(Path("msdump-report/results.json").read_text("utf-8"))
+    shown = sorted(name for name in results["left"]["shown"].values() if name.startswith("blocks.1"))
+    assert shown == ["blocks.1", "blocks.1 (Gelu)", "blocks.1.down", "blocks.1.up"]
+    for name in ("blocks.1.down", "node_linear_3"):
+        assert cli.main(["compare", "kept/run", "kept/reference", "--select", name, "--json"]) == 1
+        document = json.loads(capsys.readouterr().out)
+        assert document["first_failing"]["tensor"] == "node_linear_3:output:0"
+        assert (document["counts"]["pass"], document["counts"]["fail"]) == (0, 1)

@@ -33,6 +33,7 @@ from pytest_msdump.capabilities.causes.roles import (
     roles_by_graph,
     roles_by_order,
     roles_by_replay,
+    with_shown_names,
 )
 from pytest_msdump.core import ports
 from pytest_msdump.core.compare.comparing import comparer_of
@@ -90,7 +91,9 @@ def with_causes(report: Report, plan: Plan) -> Report:
             placed[number] = replace(placed[number], suspicious=fits)
     return replace(
         report,
-        records=tuple(placed.get(number, record) for number, record in enumerate(report.records)),
+        records=with_shown_names(
+            (placed.get(number, record) for number, record in enumerate(report.records)), report.left.shown
+        ),
         notes=(*report.notes, *map(say, notes)),
         localised_by=found.by,
         edges=found.edges,

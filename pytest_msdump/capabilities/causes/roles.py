@@ -38,7 +38,7 @@ def reason_of(record: Record, say: Phrases) -> str:
     for one in record.diagnosis:
         if any(one.id in names for names in ports.values("TOGETHER").values()):
             return terminal_text(say.of(one.evidence))
-    if why is None or not say.knows(f"why_{why.why}") or (say == ENGLISH and record.role_reason):
+    if why is None or not say.knows(f"why_{why.why}") or (say.language == ENGLISH.language and record.role_reason):
         return terminal_text(record.role_reason)
     return terminal_text(reason_text(why, say))
 
@@ -53,6 +53,17 @@ def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
     """
     text = _reason_alone(why, say)
     return say(f"certainty_{why.certainty}", text=text) if why.certainty else text
+
+
+def with_shown_names(records: Iterable[Record], shown: Mapping[str, str]) -> tuple[Record, ...]:
+    """Return records whose reasons have the names under which operators are shown."""
+    say = ENGLISH.calling(shown)
+    return tuple(
+        replace(record, role_reason=reason_text(why, say))
+        if shown and (why := record.role_why) and record.role_reason == reason_text(why)
+        else record
+        for record in records
+    )
 
 
 def _reason_alone(why: RoleReason, say: Phrases) -> str:
@@ -82,12 +93,13 @@ def region_text(region: Region, say: Phrases = ENGLISH) -> str:
     >>> region_text(Region("layers.0", ("layers.0.qkv",), "layers.0.o", "input"))
     'in layers.0, after qkv, before the input of o'
     """
-    inside = f"{region.module}."
-    after = say.named((one.removeprefix(inside) for one in region.after), _MOST_NAMED)
-    text = say(f"region_{region.io}", end=region.end.removeprefix(inside))
+    module = say.name(region.module)
+    inside = f"{module}."
+    after = say.named((say.name(one).removeprefix(inside) for one in region.after), _MOST_NAMED)
+    text = say(f"region_{region.io}", end=say.name(region.end).removeprefix(inside))
     text = say("region_after", after=after, text=text) if after else text
-    text = say("region_in", module=region.module, text=text) if region.module else text
-    names = say.named((one.removeprefix(inside) for one in region.operators), _MOST_NAMED)
+    text = say("region_in", module=module, text=text) if module else text
+    names = say.named((say.name(one).removeprefix(inside) for one in region.operators), _MOST_NAMED)
     text = say("region_operators", text=text, names=names) if names else text
     return say("region_lines", text=text, lines=region.lines) if region.lines else text
 
@@ -96,7 +108,7 @@ def _numbers(growth: ErrorGrowth | None, say: Phrases) -> dict[str, Any]:
     if growth is None:
         return {"start": "?", "end": "?", "step": "?", "at": "?", "n": 0}
     shown = {name: number(getattr(growth, name), _DIGITS) for name in ("start", "end")}
-    return {**shown, "step": step_text(growth.step, say), "at": growth.at, "n": growth.operators}
+    return {**shown, "step": step_text(growth.step, say), "at": say.name(growth.at), "n": growth.operators}
 
 
 def step_text(factor: float, say: Phrases = ENGLISH) -> str:
@@ -112,7 +124,7 @@ def step_text(factor: float, say: Phrases = ENGLISH) -> str:
 
 
 def _suspect_text(suspect: Suspect, say: Phrases) -> str:
-    operator, state, before = suspect
+    operator, state, before = say.name(suspect.operator), suspect.state, suspect.before
     code = f"state_{state.replace(' ', '_')}"
     name = operator
     if before is not None:

@@ -47,7 +47,7 @@ class SummarisedCauses(Summariser):
         region = record.role_why.region if record.role_why is not None else None
         if region is not None and region.module:
             return region_text(region, say)
-        source = record.left.source
+        source = record.line
         return f"{source.file.rpartition('/')[2]}:{source.line}" if source is not None else ""
 
     def summary_lines(self, report: Report, *, width: int, unfolded: bool, say: Phrases) -> list[str]:
@@ -79,13 +79,13 @@ def role_lines(report: Report, *, width: int, unfolded: bool = False, say: Phras
         lines += _unknown(operators, label, width, unfolded, say)
         alone = [record for record in operators if record.role == "inherited" and not record.causes]
         if alone:
-            names = say.named(map(label_of, alone), len(alone) if unfolded else _MOST_NAMED)
+            names = say.named((label_of(one, say) for one in alone), len(alone) if unfolded else _MOST_NAMED)
             lines += hanging(terminal_text(say("without_cause", names=names)), width, indent=2)
     lines += _jumps(report.records, width, unfolded, say)
     lines += hanging(terminal_text(text), width) if (text := loose_limits(report.records, say)) else []
     grown = [(record.amplification, record) for record in report.records if record.amplification is not None]
     if unfolded and grown:
-        factors = [f"{label_of(record)} {number(growth, 3)}x" for growth, record in grown]
+        factors = [f"{label_of(record, say)} {number(growth, 3)}x" for growth, record in grown]
         lines += hanging(terminal_text(say("amplifying", names=say.joined(factors, "between_names"))), width)
     return lines
 
@@ -96,7 +96,8 @@ def role_line(record: Record, say: Phrases = ENGLISH) -> str:
         return ""
     text = say(f"role_{record.role}")
     if record.causes:
-        text = say("role_from", role=text, names=say.named(map(operator_of, record.causes), _MOST_NAMED))
+        names = say.named((operator_of(one, say) for one in record.causes), _MOST_NAMED)
+        text = say("role_from", role=text, names=names)
     because = reason_of(record, say)
     return say("role_because", role=text, reason=because) if because else text
 
@@ -159,7 +160,7 @@ def _kind_of(record: Record, say: Phrases) -> str:
     region = record.role_why.region if record.role_why is not None else None
     where = "" if region is None else region_text(region, say)
     looks = ",".join(one.id for one in record.diagnosis)
-    return _NUMBER.sub("#", f"{operator_of(record.left.address)} {looks} {where}")
+    return _NUMBER.sub("#", f"{operator_of(record.left.address, say)} {looks} {where}")
 
 
 def _followers(entries: Iterable[Record], role: str = "inherited") -> dict[tuple[Coordinates, str], list[Record]]:
@@ -173,7 +174,7 @@ def _followers(entries: Iterable[Record], role: str = "inherited") -> dict[tuple
 
 def _below(line: str, followers: Sequence[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     if followers:
-        names = say.named(map(label_of, followers), len(followers) if unfolded else _MOST_NAMED)
+        names = say.named((label_of(one, say) for one in followers), len(followers) if unfolded else _MOST_NAMED)
         yield from hanging(terminal_text(say(line, n=len(followers), names=names)), width, indent=9)
 
 
@@ -206,7 +207,7 @@ def _jumps(records: Iterable[Record], width: int, unfolded: bool, say: Phrases) 
     # Among equals the first in execution order.
     grown.sort(key=lambda one: (-one[0], one[1].order))
     for step, record in grown if unfolded else grown[:_MOST_JUMPS]:
-        text = say("grew_within", step=step_text(step, say), operator=label_of(record))
+        text = say("grew_within", step=step_text(step, say), operator=label_of(record, say))
         yield from hanging(terminal_text(text), width)
 
 
@@ -221,7 +222,7 @@ def loose_limits(records: Iterable[Record], say: Phrases = ENGLISH) -> str:
     if not grown:
         return text
     step, record = max(grown, key=lambda one: (one[0], -one[1].order))
-    largest = say("largest_growth", step=step_text(step, say), operator=label_of(record))
+    largest = say("largest_growth", step=step_text(step, say), operator=label_of(record, say))
     return say.joined((text, largest), "between_clauses")
 
 

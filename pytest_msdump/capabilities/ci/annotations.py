@@ -20,6 +20,7 @@ from pytest_msdump.core.report.coverage import coverage_problems, first_failing
 from pytest_msdump.core.report.failure import one_line
 from pytest_msdump.core.report.shown import is_inherited
 from pytest_msdump.core.storage.files import read_regular, write_file
+from pytest_msdump.core.text import ENGLISH, Phrases
 
 # A file of the repository, its parts joined by "/" (none if the repository has no such file), and a line from 1.
 Place = tuple[str | None, int]
@@ -108,11 +109,13 @@ def _failures_of(report: Report, root: Path) -> Iterator[_Failure]:
         yield _Failure("coverage", "fail", suite, identity, "msdump: coverage", (terminal_text(problem),))
     first = first_failing(report.records)
     cause = next((record for record in report.records if record.role == "cause"), first)
-    caveat = loose_limits(report.records)
+    say = ENGLISH.calling(report.left.shown)
+    caveat = loose_limits(report.records, say)
     for record in report.records:
         # A cause may pass: its error jumped, and what follows fails.
         if record.fails or record.role == "cause":
-            more = [f"first to fail: {one_line(first)}"] if record is cause and first and first is not cause else []
+            is_later = record is cause and first is not None and first is not cause
+            more = [f"first to fail: {one_line(first, say)}"] if first and is_later else []
             more += [caveat] if record is cause and caveat else []
             left, right = record.left.address, record.right.address
             at = [str(getattr(record.left.at, name)) for name in COORDINATES]
@@ -121,15 +124,15 @@ def _failures_of(report: Report, root: Path) -> Iterator[_Failure]:
                 verdict=record.verdict.outcome if record.fails else "cause",
                 place=_program_place(record, root) or suite,
                 identity=("tensor", suite[0] or "", left, right, *at),
-                title=f"msdump: {terminal_text(left)}",
-                lines=tuple(filter(None, (*_told(record), *more))),
+                title=f"msdump: {terminal_text(say.name(left))}",
+                lines=tuple(filter(None, (*_told(record, say), *more))),
                 is_folded=is_inherited(record),
             )
 
 
-def _told(record: Record) -> tuple[str, str]:
+def _told(record: Record, say: Phrases) -> tuple[str, str]:
     """Return what is said of a tensor; of a cause first where it is."""
-    told = one_line(record), role_line(record)
+    told = one_line(record, say), role_line(record, say)
     return told[::-1] if record.role == "cause" else told
 
 

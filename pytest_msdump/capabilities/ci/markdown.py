@@ -93,21 +93,22 @@ def _failing(report: Report) -> Iterator[str]:
     by = f" (found by {report.localised_by})" if report.localised_by else ""
     yield f"### What started it{by}" if causes else "### What fails first"
     yield ""
+    say = ENGLISH.calling(report.left.shown)
     yield "| op | operator | line | why | tensor |"
     yield "|---:|---|---|---|---|"
     most = _CAUSES if causes else _LISTED
     for record in listed[:most]:
-        source = record.left.source
+        source = record.line
         line = markdown_code(source.place) if source else ""
         why = markdown_code(record.role_reason) if record.role_reason else ""
-        name, tensor = markdown_code(record.left.key.op.label), markdown_code(one_line(record))
+        name, tensor = markdown_code(say.name(record.left.key.op.label)), markdown_code(one_line(record, say))
         yield f"| {record.order + 1} | {name} | {line} | {why} | {tensor} |"
     if len(listed) > most:
         yield ""
         yield f"and {len(listed) - most} more"
     if failing and causes and failing[0] is not causes[0]:
         yield ""
-        yield f"The first to fail is op {failing[0].order + 1}: {markdown_code(one_line(failing[0]))}"
+        yield f"The first to fail is op {failing[0].order + 1}: {markdown_code(one_line(failing[0], say))}"
     roles = Counter(record.role for record in failing)
     sentences = [f"{roles['inherited']} inherited the error."] if causes and roles["inherited"] else []
     accumulated = next((one for one in failing if one.role == "accumulated" and not one.causes), None)

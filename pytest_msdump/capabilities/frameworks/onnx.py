@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +54,10 @@ _GRIDS = {"QuantizeLinear": 1, "QLinearConv": 6, "QLinearMatMul": 6, "QLinearAdd
 # What PyTorch's exporter writes beside each node: the modules around it, then the operation.
 _SCOPES = "pkg.torch.onnx.name_scopes"
 _QUOTED = re.compile("'([^']*)'")
+# The calls that led to it, outermost first.
+_STACK = "pkg.torch.onnx.stack_trace"
+_FRAME = re.compile(r'File "([^"]+)", line ([0-9]{1,9})')
+_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 
 
 class OnnxRecording(RunRecording):
@@ -189,7 +194,7 @@ class OnnxRecording(RunRecording):
                 for io, tensors in self._tensors_of(node):
                     for slot, name in enumerate(tensors):
                         if name in known:
-                            self.write(node.name, known[name], slot=slot, io=io, op_type=node.op_type)
+                            self.write(node.name, known[name], slot=slot, io=io, op_type=node.op_type, line=node.line)
                             if self.array_of(known[name]) is None:
                                 self._left_out.setdefault(name)
             if self._left_out:
@@ -244,7 +249,7 @@ class OnnxNode(NamedTuple):
     """A node: the names of its tensors by slot; empty where an optional one is left out.
 
     `read` are tensors that graphs inside of it, of loops and branches, take from outside. `scope` is the path of the
-    module that it was exported from, where the exporter says it.
+    module that it was exported from, and `line` the ``path:line`` of that, where the exporter says it.
     """
 
     name: str
@@ -253,6 +258,7 @@ class OnnxNode(NamedTuple):
     outputs: tuple[str, ...]
     read: tuple[str, ...] = ()
     scope: str = ""
+    line: str | None = None
 
 
 class Model(NamedTuple):
@@ -344,15 +350,26 @@ def _named(graph: Any) -> Iterator[OnnxNode]:
             name += "_"
         taken.add(name)
         # onnx before 1.16 has no metadata of nodes.
-        entries = getattr(node, "metadata_props", ())
-        scope = next((_scope(entry.value) for entry in entries if entry.key == _SCOPES), "")
-        yield OnnxNode(name, node.op_type, tuple(node.input), tuple(node.output), tuple(_read_inside(node)), scope)
+        said = {entry.key: entry.value for entry in getattr(node, "metadata_props", ())}
+        scope, line = _scope(said.get(_SCOPES, "")), _line(said.get(_STACK, ""))
+        tensors = tuple(node.input), tuple(node.output), tuple(_read_inside(node))
+        yield OnnxNode(name, node.op_type, *tensors, scope, line)
 
 
 def _scope(text: str) -> str:
     """Return the innermost module of ``['', 'layer1', 'layer1.0', 'relu']``, whose last part is the operation."""
     *modules, _ = ["", *_QUOTED.findall(text)]
     return modules[-1] if modules else ""
+
+
+def _line(text: str) -> str | None:
+    """Return the innermost line of a program's own; its file as it lies below this folder, else by its name alone."""
+    own = [frame for frame in _FRAME.findall(text) if not _INSTALLED.search(frame[0])]
+    if not own:
+        return None
+    file, line = own[-1]
+    below = file.removeprefix(f"{Path.cwd()}{os.sep}")
+    return f"{below if below != file else PureWindowsPath(file).name}:{line}"
 
 
 def _read_inside(node: Any) -> Iterator[str]:

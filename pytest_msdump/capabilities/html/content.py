@@ -27,8 +27,9 @@ from pytest_msdump.core.text.message import LANGUAGES
 _DIGITS = 6
 _LARGEST_EXACT = 2**53
 
-# Marks in the template of a file's name: the operator's name, and the time.
-_NAME_MARK, _TIME_MARK = "\x01", "\x02"
+# Marks in the template of a file's name: the operator's name, the number of its task, and the time.
+_NAME_MARK, _TIME_MARK, _TASK_MARK = "\x01", "\x02", "\x03"
+_TASK = re.compile(rf"(?<={_NAME_MARK}\.)(?:0|[1-9][0-9]{{0,8}})(?=\.)")
 _TIME = re.compile(r"(?<![0-9])[1-9][0-9]{11,15}(?![0-9])")
 
 
@@ -49,6 +50,10 @@ class Pool:
             self._numbers[key] = len(self.values)
             self.values.append(value)
         return self._numbers[key]
+
+
+class Exactly(float):
+    """A number that is written with all its digits."""
 
 
 def short(value: Any) -> Any:
@@ -89,8 +94,9 @@ def front_coded(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def file_columns(paths: Sequence[str], names: Sequence[str], pool: Pool) -> dict[str, Any]:
-    """Return file names as folder, template and time; most templates are shared once the operator's name is out."""
+    """Return file names as folder, template, task and time; templates are shared once what differs is out of them."""
     folders, templates, times, before = [], [], [], 0
+    tasks, task_before = [], 0
     for path, name in zip(paths, names, strict=True):
         folder, slash, base = path.rpartition("/")
         folders.append(pool.add(folder + slash))
@@ -100,11 +106,22 @@ def file_columns(paths: Sequence[str], names: Sequence[str], pool: Pool) -> dict
             base = base[: found.start()] + _TIME_MARK + base[found.end() :]
         if len(name) > 1:
             base = base.replace(name, _NAME_MARK, 1)
+        task = _TASK.search(base)
+        tasks.append(0 if task is None else int(task[0]) - task_before)
+        if task is not None:
+            task_before, base = int(task[0]), _TASK.sub(_TASK_MARK, base, count=1)
         templates.append(pool.add(base))
         times.append(0 if time is None else time - before)
         before = before if time is None else time
-    return {"folder": column(folders), "template": column(templates), "time": column(times)}
+    return {
+        "folder": column(folders),
+        "template": column(templates),
+        "task": column(tasks),
+        "time": column(times),
+    }
 
+
+_COSINE = "cosine_similarity"
 
 # Two million bytes for five thousand tensors, of which the columns take more than half.
 _ROOM_BYTES = 550_000
@@ -156,7 +173,10 @@ def _sentences(record: Record, pool: Pool) -> dict[str, Any]:
         "suspects": [pool.add(suspect) for suspect in record.suspects],
         **_reason(record, pool),
         "suspicious": [{key: one[key] for key in one if key != "why"} for one in entry.get("suspicious", ())],
-        "diagnosis": entry.get("diagnosis"),
+        # Its sentence is said in both languages; the message itself is for programs.
+        "diagnosis": [
+            {key: one[key] for key in one if key not in ("code", "parameters")} for one in entry.get("diagnosis", ())
+        ],
         "local": record.local and say(record.local.message),
         "amplification": short(entry.get("amplification")),
         "source": _source(record.left.source, pool),
@@ -239,7 +259,11 @@ def _source(source: SourceFrame | None, pool: Pool) -> list[Any] | None:
 
 def _numbers(record: Record) -> Mapping[str, Any]:
     """Return the metrics of a record that a reader sees."""
-    found = record.metrics
+    found = dict(record.metrics)
+    cosine = found.get(_COSINE)
+    if isinstance(cosine, float) and math.isfinite(cosine) and record.verdict.outcome != "pass":
+        # Of one that is nearly 1, what it lacks of that is what says something.
+        found[_COSINE] = Exactly(1 - short(1 - cosine))
     return {name: found[name] for name in found if name in COUNTS_IDS} if record.is_of_ids else found
 
 
@@ -361,7 +385,9 @@ def _fact(name: str) -> tuple[str, str]:
 
 def _number(value: Any) -> Any:
     """Return a metric's number; means and deviations stand in the drawer."""
-    return None if isinstance(value, tuple) else short(encode(value))
+    if isinstance(value, tuple):
+        return None
+    return float(value) if isinstance(value, Exactly) else short(encode(value))
 
 
 def _side(sides: Sequence[ReportedTensor], pool: Pool) -> dict[str, Any]:

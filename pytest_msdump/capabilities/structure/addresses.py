@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from pytest_msdump.capabilities.structure.scopes import Path, ScopeRun, dotted, typed_path
+from pytest_msdump.capabilities.structure.traced import are_operators
+from pytest_msdump.capabilities.structure.words import read_names
 from pytest_msdump.core.matching.coordinates import Place, without_occurrence
 from pytest_msdump.core.matching.leaving import Modules, NamedModule
 from pytest_msdump.core.matching.selection import Address
@@ -61,6 +63,12 @@ class ModulesByScope(Modules):
                     for ref in leaving.tensors.values():
                         found[self._side.refs[ref].key].append(dotted(path))
         return found
+
+    @cached_property
+    def is_trace(self) -> bool:
+        """Whether the names of operators say what each does, and a number: ``add_2``."""
+        labels = dict.fromkeys(ref.key.op.label for ref in self._dump.refs)
+        return are_operators([one.words for one in read_names([*labels]).names])
 
     def address_of(self, ref: TensorRef, *, depth: int) -> str | None:
         """Return the module that a tensor is all of what leaves, e.g. ``layer0.act`` or ``act@1``; else ``None``."""

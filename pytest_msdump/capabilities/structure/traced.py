@@ -12,7 +12,7 @@ import numpy as np
 
 from pytest_msdump.capabilities.structure.chain import sure_pairs
 from pytest_msdump.capabilities.structure.evidence import Layer
-from pytest_msdump.capabilities.structure.words import PASSING, kind_of_words
+from pytest_msdump.capabilities.structure.words import PASSING, Words, kind_of_words
 
 # The kind of the layer that an operator is.
 _LAYERS = {
@@ -42,16 +42,21 @@ _LINEAR = frozenset({"linear", "q", "k", "v", "qkv", "o", "gate", "up", "down"})
 
 def is_trace(layers: Sequence[Layer]) -> bool:
     """Whether the names of a side are those of operators."""
-    names = [_operator(one) for one in layers]
+    return are_operators([one.words for one in layers])
+
+
+def are_operators(words: Sequence[Words]) -> bool:
+    """Whether names of which these are the words are those of operators."""
+    names = [_operator(one) for one in words]
     others = sum(name.replace(" ", "_") in _OTHERS for name in names)
     known = others + sum(name in _LAYERS for name in names)
     return known >= _MOST * len(names) and others >= _FEW * len(names)
 
 
-def _operator(one: Layer) -> str:
-    numbers = [place for place, word in enumerate(one.words) if isinstance(word, int)]
-    end = numbers[0] if numbers else len(one.words)
-    return " ".join(map(str, one.words[:end])) if len(one.words) - end <= 1 else ""
+def _operator(words: Words) -> str:
+    numbers = [place for place, word in enumerate(words) if isinstance(word, int)]
+    end = numbers[0] if numbers else len(words)
+    return " ".join(map(str, words[:end])) if len(words) - end <= 1 else ""
 
 
 def traced_pairs(trace: Sequence[Layer], layers: Sequence[Layer], holds: Sequence[bool]) -> Iterator[tuple[int, int]]:
@@ -92,7 +97,7 @@ def _weight(one: tuple[str, int | None], other: tuple[str, int | None]) -> float
 
 def _operator_kinds(trace: Sequence[Layer]) -> list[str]:
     """Return the kind of the layer that each operator is; empty for one that is no layer, or a part of one."""
-    names = [_operator(one) for one in trace]
+    names = [_operator(one.words) for one in trace]
     kinds = [_LAYERS.get(name, "") for name in names]
     # A batch norm has three outputs, of which nothing but the first is used.
     lasts = [one.words[-1] for one, name in zip(trace, names, strict=True) if name == "getitem"]
@@ -138,7 +143,9 @@ def _sums(
         ]
         sizes = {layers[number].size for number in blocks}
         sums = [
-            place for place in range(one + 1, until) if _operator(trace[place]) == "add" and trace[place].size in sizes
+            place
+            for place in range(one + 1, until)
+            if _operator(trace[place].words) == "add" and trace[place].size in sizes
         ]
         if len(sums) == len(blocks) == 1:
             between = [_layer_kind(layers[number]) for number in range(other + 1, blocks[0]) if not holds[number]]

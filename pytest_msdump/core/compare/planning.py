@@ -39,15 +39,16 @@ if TYPE_CHECKING:
     from pytest_msdump.core.matching.selection import Selection
     from pytest_msdump.core.model.dump import Dump, OperatorGraph
     from pytest_msdump.core.model.report import SideInfo
-    from pytest_msdump.core.model.tensor import Pair, Pairing
+    from pytest_msdump.core.model.tensor import Pairing
     from pytest_msdump.core.suite import SideChoice, Suite
 
 _TWO_FILES = 2
 # Passes of a training may lie in one such folder.
 _FLAT = "npy-folder"
 _NO_RULES = FusionRules()
-# What an exporter calls a node that has no name: its number changes with every node before it.
-_COUNTED = re.compile(r"node_\w+")
+# Where no name of a dump begins so, none is counted, and `matching.naming` is not asked: nodes of an export, and what
+# every trace of a network has some of.
+_COUNTED = re.compile(r"node_\w|(?:add|mul|matmul|view|reshape|transpose|cat)(?:_[0-9]+)?$")
 
 
 class OperatorGroup(NamedTuple):
@@ -95,7 +96,9 @@ class Plan:
     @cached_property
     def names(self) -> Names:
         """What a name that is typed means among left and right."""
-        names: Names = ports.load("pytest_msdump.core.matching.leaving:Names")(self.left, self.right)
+        names: Names = ports.load("pytest_msdump.core.matching.leaving:Names")(
+            self.left, self.right, pairs=self.pairing.pairs
+        )
         return names
 
     @cached_property
@@ -106,7 +109,12 @@ class Plan:
     @cached_property
     def sides(self) -> tuple[SideInfo, SideInfo]:
         """Both sides as the header and the report show them."""
-        return side_info(self.left), side_info(self.right)
+        left, right = side_info(self.left), side_info(self.right)
+        manifest = self.left.manifest
+        is_counted = (manifest is not None and manifest.framework.startswith("onnx")) or any(
+            map(_COUNTED.match, [ref.key.op.name for ref in self.left.refs])
+        )
+        return replace(left, shown=self.names.shown) if is_counted else left, right
 
     @cached_property
     def further(self) -> dict[str, SideInfo]:
@@ -132,20 +140,9 @@ class Plan:
         members: dict[tuple[int, str], list[int]] = {}
         for number, pair in enumerate(self.pairing.pairs):
             members.setdefault((pair.order, pair.left.key.address if by_tensor else ""), []).append(number)
-        pairs = [self.pairing.pairs[numbers[0]] for numbers in members.values()]
-        firsts = [pair.left.key for pair in pairs]
-        modules = {one.name: one.scope for _, graph in self.left.graphs for one in graph.operators if one.scope}
-
-        def lasting(pair: Pair) -> str:
-            label = pair.left.key.op.label
-            return modules.get(label) or pair.right.key.op.label if _COUNTED.fullmatch(label) else label
-
-        names = [_item_name(pair.left.key, varying, by_tensor, lasting(pair)) for pair in pairs]
-        shared = Counter(names)
-        names = [
-            name if shared[name] == 1 else _item_name(key, varying, by_tensor, key.op.label)
-            for key, name in zip(firsts, names, strict=True)
-        ]
+        firsts = [self.pairing.pairs[numbers[0]].left.key for numbers in members.values()]
+        shown = self.sides[0].shown
+        names = [_item_name(key, varying, by_tensor, shown.get(key.op.label, key.op.label)) for key in firsts]
         taken = Counter(names)
         return tuple(
             OperatorGroup(f"{key.op.op_type}.{name}" if taken[name] > 1 and key.op.op_type else name, tuple(numbers))

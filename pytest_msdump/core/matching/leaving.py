@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from pytest_msdump.core import ports
 from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.matching.naming import shown_names
 from pytest_msdump.core.matching.selection import Address, parse_address
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.spellings import FiledName, KnownNames, spellings
@@ -48,6 +50,11 @@ class Modules:
         """Of each tensor the paths of the modules that it leaves, as far as that is certain."""
         return {}
 
+    @property
+    def is_trace(self) -> bool:
+        """Whether the names of operators say what each does, and a number: ``add_2``."""
+        return False
+
     def in_entry(self, _ref: TensorRef, _partner: TensorRef) -> str | None:
         """Return the module that a map entry names to pair a left tensor with a right one; ``None`` where none does."""
         return None
@@ -80,7 +87,8 @@ def modules_of(side: str, dump: Dump) -> Modules:
 class Names:
     """What names and globs mean among the operators and modules of some dumps: left and right, or one alone."""
 
-    def __init__(self, *dumps: Dump) -> None:
+    def __init__(self, *dumps: Dump, pairs: Sequence[Pair] = ()) -> None:
+        self._dumps, self._pairs = dumps, pairs
         self._known = KnownNames(lambda: (ref.key for dump in dumps for ref in (*dump.refs, *dump.older)))
         self._modules = [modules_of(side, dump) for side, dump in zip(("left", "right"), dumps, strict=False)]
 
@@ -88,7 +96,17 @@ class Names:
         """Yield what a name may mean, the best reading first: itself, as files have it, and what leaves a module."""
         yield frozenset((typed,))
         yield frozenset((self._known.settle(typed),))
+        yield frozenset((self._own_name(typed),))
         yield frozenset(name for one in self._modules for name in one.addresses(parse_address(typed)))
+
+    def _own_name(self, typed: str) -> str:
+        """Return the name of the operator that is shown as it was typed; else what was typed."""
+        return next((name for name, shown in self.shown.items() if shown == typed), typed)
+
+    @cached_property
+    def shown(self) -> Mapping[str, str]:
+        """By its own name, under which each operator of the left is shown, where that is another one."""
+        return shown_names(self._dumps[0], self._pairs, self._modules[0])
 
     def keywords(self, pair: Pair) -> Iterator[str]:
         """Yield all names of a pair, in which pytest's ``-k`` looks for a part."""
@@ -104,6 +122,8 @@ class Names:
         """Yield the globs that a name or glob stands for: itself as names are spelled, and what leaves a module."""
         settled = self._known.settle(typed)
         yield settled
+        if typed.endswith(")") and not self._known.has(settled):
+            yield glob.escape(self._own_name(typed))
         if self._modules and not self._known.has(settled):
             for one in self._modules:
                 # A name may hold brackets; it means itself.

@@ -403,6 +403,11 @@ class Record:
         return f"{self.left.address} <-> {self.right.address}" if is_part else self.left.address
 
     @property
+    def line(self) -> SourceFrame | None:
+        """The line of the program that made the left operator; else the one that made the right's."""
+        return self.left.source or self.right.source
+
+    @property
     def fails(self) -> bool:
         """Whether the verdict fails a test item."""
         return self.verdict.outcome in FAILING

@@ -127,7 +127,8 @@ class SideInfo:
 
     `operators` and `tensors` count what the side holds, compared or not. `partial_run` says how many of the `tensors`
     are `newer`, where a later run into the same directory wrote some of them only; else it is empty. `by_name` says
-    that operators are ordered by their names, since nothing gives the order in which they ran.
+    that operators are ordered by their names, since nothing gives the order in which they ran. `shown` has by its own
+    name under which an operator is shown, where that is another one.
     """
 
     directory: str
@@ -139,6 +140,7 @@ class SideInfo:
     tensors: int = 0
     partial_run: Mapping[str, int] = field(default_factory=dict)
     by_name: bool = False
+    shown: Mapping[str, str] = field(default_factory=dict)
 
 
 _NOT_COVERED = Coverage()

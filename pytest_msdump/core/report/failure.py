@@ -13,6 +13,7 @@ from pytest_msdump.core.model.dump import KernelArguments
 from pytest_msdump.core.model.record import OF_IDS, Check, Record, ReportedTensor
 from pytest_msdump.core.model.tensor import COORDINATES, STRUCTURE, SourceFrame, mangle
 from pytest_msdump.core.report.base import summarisers
+from pytest_msdump.core.report.shown import title_of
 from pytest_msdump.core.report.tables import (
     columns,
     command,
@@ -366,7 +367,7 @@ def failure_text(
 
 def one_line(record: Record, say: Phrases = ENGLISH) -> str:
     """Return a record as one line: ``DRIFT conv2:output:0: cosine_similarity 0.39 is below 0.999; max abs 1.37``."""
-    verdict, address = record.verdict.outcome, terminal_text(record.title)
+    verdict, address = record.verdict.outcome, title_of(record, say)
     findings = [finding for finding in record.verdict.findings if finding.outcome == verdict]
     parts = [terminal_text(say.of(findings[0].message))] if findings else []
     if len(findings) > 1:
@@ -376,7 +377,7 @@ def one_line(record: Record, say: Phrases = ENGLISH) -> str:
     if record.statistics is not None:
         parts.append(say("sketches_only" if record.estimates else "statistics_only"))
     parts += _largest_error(record, findings[:1], say)
-    source = record.left.source
+    source = record.line
     line = f" [{terminal_text(source.file.rpartition('/')[2])}:{source.line}]" if source else ""
     text = f"{_where_in_run(f'{say(verdict.upper())} {address}', record, say)}{line}"
     return say("after_label", label=text, text=say.joined(parts, "between_clauses")) if parts else text
@@ -431,7 +432,7 @@ def _heading(record: Record, run: tuple[int, bool], width: int, say: Phrases) ->
     """Yield verdict and address, place in the run, how the pair was made, and its role."""
     word = say(record.verdict.outcome.upper())
     indent = " " * (columns(word) + 2)
-    first, *rest = pieces(terminal_text(record.title), width - len(indent))
+    first, *rest = pieces(title_of(record, say, has_own_name=True), width - len(indent))
     yield f"{word}  {first}"
     for parts in ((_place(record, *run, say), _at(record, say)), (_paired(record, say), _transform(record, say))):
         text = say.joined((part for part in parts if part), "between_clauses")

@@ -168,6 +168,7 @@ _SIDE = table(
         "tensors": lenient(COUNT),
         "partial_run": optional(as_given(table(dict, {"newer": COUNT, "tensors": COUNT})), {}),
         "by_name": optional(FLAG, False),
+        "shown": optional(by_name(TEXT), {}),
     },
 )
 _LIMITS = as_given(

@@ -57,7 +57,8 @@ def short_reason(failing: Sequence[Record], say: Phrases = ENGLISH) -> str:
     if not causes and first.role == "cause":
         causes = [first.left.address]
     if causes:
-        text = say.joined((text, say("short_cause", names=say.named(map(operator_of, causes), 1))), "between_clauses")
+        names = say.named((operator_of(cause, say) for cause in causes), 1)
+        text = say.joined((text, say("short_cause", names=names)), "between_clauses")
     return text
 
 
@@ -87,17 +88,25 @@ def labeller(records: Iterable[Record], say: Phrases = ENGLISH) -> Label:
     def label(record: Record) -> str:
         named = [(name, getattr(record.left.at, name)) for name in varying]
         where = say.joined(f"{name} {value}" for name, value in named if value is not None)
-        return say("in_brackets", text=label_of(record), aside=where) if where else label_of(record)
+        name = label_of(record, say)
+        return say("in_brackets", text=name, aside=where) if where else name
 
     return label
 
 
-def label_of(record: Record) -> str:
-    """Return the left operator of a record, safe for a terminal."""
-    return operator_of(record.left.address)
+def label_of(record: Record, say: Phrases = ENGLISH) -> str:
+    """Return the left operator of a record as it is shown, safe for a terminal."""
+    return operator_of(record.left.address, say)
 
 
-def operator_of(address: str) -> str:
-    """Return the operator of an address, safe for a terminal."""
+def operator_of(address: str, say: Phrases = ENGLISH) -> str:
+    """Return the operator of an address as it is shown, safe for a terminal."""
     parts = address.rsplit(":", 2)
-    return terminal_text(parts[0] if len(parts) == 3 and parts[1] in ("input", "output") else address)
+    return terminal_text(say.name(parts[0] if len(parts) == 3 and parts[1] in ("input", "output") else address))
+
+
+def title_of(record: Record, say: Phrases = ENGLISH, *, has_own_name: bool = False) -> str:
+    """Return what a record is of, as it is shown, safe for a terminal; its own name may stand behind that."""
+    own = record.left.address.rsplit(":", 2)[0]
+    title = say.name(own) + record.title[len(own) :]
+    return terminal_text(say("in_brackets", text=title, aside=own) if has_own_name and own in say.shown else title)

@@ -31,6 +31,7 @@ from pytest_msdump.core.report.coverage import (
     sides_are_identical,
 )
 from pytest_msdump.core.report.failure import one_line
+from pytest_msdump.core.report.shown import label_of
 from pytest_msdump.core.report.tables import command, hanging
 from pytest_msdump.core.text import ENGLISH, Message, Phrases, message_of_note
 
@@ -97,6 +98,7 @@ def summary_lines(
     say: Phrases = ENGLISH,
 ) -> list[str]:
     """Return the lines after a run; `rerun` are the words of the command that runs the first cause again."""
+    say = say.calling(report.left.shown)
     problems, found = coverage_problems(report, say), counts(report)
     # If the item `coverage` fails, its own text has all reasons.
     lines = [
@@ -153,12 +155,13 @@ def lead(report: Report, say: Phrases = ENGLISH) -> str:
     A message that begins with it tells the outcome where only its first line is shown: in pytest's short summary, in
     JUnit XML, beside a line of code.
     """
+    say = say.calling(report.left.shown)
     failing = [record for record in report.records if record.fails]
     problems = coverage_problems(report, say)
     if not failing:
         return say.joined(problems, "between_clauses")
     causes = [record for record in report.records if record.role == "cause"]
-    names = dict.fromkeys(_both_names(record) for record in causes or failing[:1])
+    names = dict.fromkeys(_both_names(record, say) for record in causes or failing[:1])
     started = say("lead_cause" if causes else "lead_first", names=say.named(map(terminal_text, names), _MOST_LED))
     places = [place for teller in summarisers() for one in causes[:1] if (place := teller.place_of(one, say))]
     started = say("after_label", label=started, text=terminal_text(places[0])) if places else started
@@ -167,10 +170,12 @@ def lead(report: Report, say: Phrases = ENGLISH) -> str:
     )
 
 
-def _both_names(record: Record) -> str:
-    """Return the left operator, and what the right calls it where that is another name."""
+def _both_names(record: Record, say: Phrases) -> str:
+    """Return the left operator, and what it, or else the right, calls it where that is another name."""
     left, right = record.left.key.op.label, record.right.key.op.label
-    return left if right == left else f"{left} ({right})"
+    shown = say.name(left)
+    other = left if shown == right else right
+    return shown if other == shown else f"{shown} ({other})"
 
 
 def _may_be_rounding(record: Record) -> bool:
@@ -256,13 +261,13 @@ def _replay_lines(report: Report, *, width: int, unfolded: bool, say: Phrases) -
         return []
     failing = [record for local, record in known if local.outcome == "fail"]
     # What is rounded on purpose differs from floats; a capability that knows it takes the cause back.
-    explained = [terminal_text(one.left.key.op.label) for one in failing if one.role in ("accumulated", "inherited")]
-    wrong = [terminal_text(one.left.key.op.label) for one in failing if one.role not in ("accumulated", "inherited")]
+    explained = [label_of(one, say) for one in failing if one.role in ("accumulated", "inherited")]
+    wrong = [label_of(one, say) for one in failing if one.role not in ("accumulated", "inherited")]
     damaged: defaultdict[Message, list[str]] = defaultdict(list)
     rest: defaultdict[Message, list[str]] = defaultdict(list)
     for local, record in known:
         if local.why is not None:
-            (damaged if local.outcome == "error" else rest)[local.why].append(record.left.key.op.label)
+            (damaged if local.outcome == "error" else rest)[local.why].append(say.name(record.left.key.op.label))
     counted = {"wrong": len(wrong), "rest": sum(map(len, (*rest.values(), *damaged.values())))}
     right = len(known) - sum(counted.values()) - len(explained)
     lines = hanging(say("replayed", right=right, **counted), width)

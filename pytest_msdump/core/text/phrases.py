@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache, lru_cache
 from importlib import import_module
@@ -155,17 +155,31 @@ def _written(value: object, spec: str, language: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """One language, ``"en"`` or ``"zh"``.
+    """One language, ``"en"`` or ``"zh"``; `shown` are names of operators by which people know them.
 
     >>> Phrases("en")("count_cause", n=1), Phrases("zh")("count_cause", n=1)
     ('1 cause', '1 个起因')
     """
 
     language: str = "en"
+    shown: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __call__(self, code: str, /, **parameters: Any) -> str:
         """Return the message with its fields filled in."""
         return say(Message(code, parameters), self.language)
+
+    def calling(self, shown: Mapping[str, str]) -> Phrases:
+        """Return the same language with the names under which operators of a run are shown."""
+        return Phrases(self.language, shown) if shown else self
+
+    def name(self, name: str) -> str:
+        """Return the name under which an operator or a tensor is shown.
+
+        >>> Phrases("en", {"node_linear_3": "blocks.0.down"}).name("node_linear_3:output:0")
+        'blocks.0.down:output:0'
+        """
+        op, io, slot = name.rpartition(":input:") if ":input:" in name else name.rpartition(":output:")
+        return self.shown.get(name) or (self.shown.get(op, op) + io + slot)
 
     def knows(self, code: str) -> bool:
         """Whether the catalogue has a message; files may hold codes of another release."""

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from report.big_results import results
 
-from pytest_msdump.capabilities.html.content import short
+from pytest_msdump.capabilities.html.content import Pool, file_columns, short
 from pytest_msdump.capabilities.html.page import page as page_of
 from pytest_msdump.capabilities.html.words import PAGE
 from pytest_msdump.cli import main
@@ -66,6 +66,32 @@ def texts(coded, rows):
 @pytest.mark.full
 def test_five_thousand_tensors_fit_into_two_million_bytes(large_page):
     assert 1_000_000 < len(large_page.encode()) < 2_000_000
+
+
+def test_names_of_files_share_all_but_the_operator_the_task_and_the_time():
+    paths = [f"0/Conv2D.net_{n}.{3 * n + 5}.0.{1_795_222_395_086_104 + n}.output.0.npy" for n in range(9)]
+    pool = Pool()
+    columns = file_columns(paths, [f"net_{n}" for n in range(9)], pool)
+    assert pool.values == ["0/", "Conv2D.\x01.\x03.0.\x02.output.0.npy"]
+    tasks, times, found = 0, 0, []
+    for row in range(9):
+        tasks, times = tasks + cell(columns["task"], row), times + cell(columns["time"], row)
+        base = pool.values[cell(columns["template"], row)].replace("\x01", f"net_{row}")
+        found.append("0/" + base.replace("\x03", str(tasks)).replace("\x02", str(times)))
+    assert found == paths
+    # A number that is part of a name, or begins with a 0, stays.
+    other = Pool()
+    file_columns(["net_7.007.npy", "7.5.npy"], ["net_7", "net_8"], other)
+    assert other.values == ["", "\x01.007.npy", "7.5.npy"]
+
+
+def test_a_cosine_that_fails_is_told_from_one(small):
+    values = copy.deepcopy(small)
+    rows = [next(n for n, one in enumerate(values["tensors"]) if one["verdict"] == word) for word in ("fail", "pass")]
+    for row in rows:
+        values["tensors"][row]["metrics"]["cosine_similarity"] = 1 - 7.25e-9
+    shown = data_of(page(values).decode("utf-8"))["report"]["tensors"]["values"]["cosine_similarity"]
+    assert (1 - shown[rows[0]], shown[rows[1]]) == (pytest.approx(7.25e-9, rel=1e-6), 1)
 
 
 def test_the_same_results_give_the_same_bytes_and_are_not_changed(small):

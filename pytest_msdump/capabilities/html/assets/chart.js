@@ -194,7 +194,7 @@ function pointAt(row) {
   const title = ["ratio", "score"].includes(chart.metric) ? t(chart.metric) : chart.metric;
   const value = chart.metric === "ratio" ? ratioText(ratios[row]) : chart.metric === "score" ? figure(scores[row], 3) : metricText(chart.metric, row, figure(metricOf(chart.metric, row)) + (baseAt(row) === null ? "" : ` (${t("rounding")} ${figure(baseAt(row), 3)})`));
   const local = localOf(row) ? `${t("local")} ${localText(row)}  ` : "";
-  chart.reading.append(`${at(tensors.order, row) + 1}  `, h("b", { class: "mono" }, sides.left.address(row)), `  ${title} ${value}  ${local}`, badge(verdictOf(row)), " ", roleMark(row) || "");
+  chart.reading.append(`${at(tensors.order, row) + 1}  `, h("b", { class: "mono" }, titleOf(row)), `  ${title} ${value}  ${local}`, badge(verdictOf(row)), " ", roleMark(row) || "");
 }
 
 function nextFailing(from, step) {

@@ -37,17 +37,33 @@ function texts(coded, rows) {
 
 function fileNames(columns, labels, rows) {
   const found = new Array(rows);
-  let time = 0;
+  let time = 0, task = 0;
   for (let row = 0; row < rows; row++) {
     let base = pooled(columns.template, row);
     if (base.includes("\u0002")) {
       time += at(columns.time, row);
       base = base.replace("\u0002", String(time));
     }
+    if (base.includes("\u0003")) {
+      task += at(columns.task, row);
+      base = base.replace("\u0003", String(task));
+    }
     const name = labels[row].replaceAll("/", "_");
     found[row] = pooled(columns.folder, row) + base.replace("\u0001", () => name);
   }
   return found;
+}
+
+// The name under which an operator, or a tensor of it, is shown: its module, where its own is a number.
+const shown = new Map(Object.entries(report.left.shown || {}));
+
+function nameOf(own) {
+  const [, label, slot] = /^([^]*?)(:(?:input|output):\d+)?$/.exec(own);
+  return (shown.get(label) || label) + (slot || "");
+}
+
+function titleOf(row) {
+  return nameOf(sides.left.label(row)) + pooled(tensors.left.slot, row);
 }
 
 function sideOf(columns, rows, one = report) {
@@ -87,7 +103,7 @@ function detailsOf(row) {
 }
 
 // A metric as text, with a sign where sketches gave it.
-function metricText(name, row, text = figure(metricOf(name, row))) {
+function metricText(name, row, text = ofOne(name, metricOf(name, row), figure(metricOf(name, row)))) {
   return at(tensors.estimated, row) && metricOf(name, row) !== null ? `≈ ${text}` : text;
 }
 

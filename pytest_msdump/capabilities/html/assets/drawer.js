@@ -36,7 +36,8 @@ function drawerParts(row) {
       h("button", { type: "button", onclick: () => turnPage(-1), title: "k" }, "↑ ", h("span", { class: "hide-small" }, t("previous"))),
       h("button", { type: "button", onclick: () => turnPage(1), title: "j" }, "↓ ", h("span", { class: "hide-small" }, t("next"))),
       h("button", { type: "button", onclick: closeDrawer, title: "Esc", id: "close" }, t("close"))),
-    h("h2", { class: "mono" }, sides.left.address(row)),
+    h("h2", { class: "mono" }, titleOf(row)),
+    titleOf(row) === sides.left.address(row) ? null : h("p", { class: "mono soft small" }, sides.left.address(row)),
     h("p", {}, badge(verdictOf(row)), " ", roleMark(row), " ", h("span", { class: "soft" }, withMetrics(whyText(row)))),
     h("p", { class: "soft small" }, [pairedText(row), ...coordinates(row)].filter(Boolean).join("; ")),
     more.local && translated(more.local) !== whyText(row) ? h("p", {}, translated(more.local)) : null,
@@ -47,7 +48,7 @@ function drawerParts(row) {
     more.right_source ? [h("h3", {}, `${t("origin")} (${t("right_word")})`), sourceLine(more.right_source)] : null,
     limitsPart(row),
     worstPart(row, more),
-    saysPart(more),
+    saysPart(row, more),
     wouldPass(more),
     [h("h3", {}, t("compare_again")), command(rerunCommand(row))],
     sidesPart(row, more),
@@ -82,12 +83,15 @@ function inheritedParts(row, more) {
     const byAddress = new Map(causes.filter((other) => partOf(other) === partOf(row)).map((other) => [sides.left.address(other), other]));
     found.push(h("h3", {}, t("inherited_from")), more.causes.map((number) => {
       const cause = byAddress.get(pool[number]);
-      return h("p", {}, cause === undefined ? h("span", { class: "mono" }, String(pool[number])) : opener(cause));
+      return h("p", {}, cause === undefined ? h("span", { class: "mono" }, nameOf(String(pool[number]))) : opener(cause));
     }));
   }
-  if (more.suspects && more.suspects.length) found.push(h("h3", {}, t("suspects")), more.suspects.slice(0, 20).map((number) => h("div", { class: "mono" }, String(pool[number]))));
-  if (reasonText(more)) found.push(h("p", { class: "soft" }, reasonText(more)));
-  if (more.amplification !== undefined && typeof amount(more.amplification) === "number") found.push(h("p", { class: "soft" }, `${t("amplifies")}: ${figure(more.amplification)}×`));
+  const reason = reasonText(more);
+  // A reason names them.
+  if (reason) found.push(h("h3", {}, t("role")), h("p", { class: "soft" }, reason));
+  else if (more.suspects && more.suspects.length) found.push(h("h3", {}, t("suspects")), more.suspects.slice(0, 20).map((number) => h("div", { class: "mono" }, nameOf(String(pool[number])))));
+  // Where the reason says by how much it grew, this would say so again.
+  if (!(more.role_why || {}).growth && more.amplification !== undefined && typeof amount(more.amplification) === "number") found.push(h("p", { class: "soft" }, `${t("amplifies")}: ${figure(more.amplification)}×`));
   return found;
 }
 
@@ -121,7 +125,7 @@ function limitsPart(row) {
   if (!checks.length) return null;
   const where = detailsOf(row).where || {};
   return [h("h3", {}, t("limits_of")), table([t("metric"), t("value"), t("limit"), t("outcome"), t("rule")], checks.map((check) => {
-    const [value, limit] = besides(check.value, check.limit);
+    const [value, limit] = besides(check.value, check.limit, check.metric);
     const sign = (TITLES.get(check.metric) || {}).direction === "high" ? "≥" : "≤";
     return [[withMetrics(check.metric), where[check.metric] ? h("span", { class: "soft" }, ` ${t("at_index", { i: indexText(where[check.metric]) })}`) : null, h("div", { class: "show-small soft small" }, check.rule || "")], metricText(check.metric, row, value), `${sign} ${limit}`, h("span", { class: `badge is-${check.outcome}` }, t(check.outcome)), h("span", { class: "soft small" }, check.rule || "")];
   }), { numbers: [1, 2], class: "narrow-less" })];
@@ -140,9 +144,11 @@ function worstPart(row, more) {
     table([t("index"), t("left_word"), t("right_word"), t("error_over_allowed")], more.worst.map(([index, left, right, ratio]) => [h("span", { class: "mono" }, indexText(index)), figure(left, 6), figure(right, 6), figure(ratio, 3)]), { numbers: [1, 2, 3] })];
 }
 
-function saysPart(more) {
-  const said = [...(more.findings || []).map(([, sentence]) => sentence).filter((sentence) => sentence !== more.local), ...Object.entries(more.undefined_in || {}).map(([name, reason]) => `${name}: ${translated(reason)}`), ...(more.overflows || []), ...(more.notes || [])];
-  return said.length ? [h("h3", {}, t("says")), said.map((sentence) => h("p", {}, translated(String(sentence))))] : null;
+function saysPart(row, more) {
+  const listed = [...(more.findings || []).map(([, sentence]) => sentence).filter((sentence) => sentence !== more.local), ...Object.entries(more.undefined_in || {}).map(([name, reason]) => `${name}: ${translated(reason)}`), ...(more.overflows || []), ...(more.notes || [])];
+  // What the head of the drawer says already is not said again.
+  const said = [...new Set(listed.map((sentence) => translated(String(sentence))))].filter((sentence) => sentence !== whyText(row));
+  return said.length ? [h("h3", {}, t("says")), said.map((sentence) => h("p", {}, sentence))] : null;
 }
 
 function wouldPass(more) {

@@ -1,11 +1,16 @@
 // The network as a picture: operators in layers, data from above to below, scopes of modules that open and fold.
-const NODE = { width: 190, height: 40, across: 18, down: 32, line: 10 };
+const NODE = { width: 190, widest: 330, letter: 7.3, height: 40, across: 18, down: 32, line: 10 };
 const MOST_SEEN = 36, MOST_INSIDE = 32, MOST_SCOPES = 12, SWEEPS = 6;
 const LEVELS_UP = 2, LEVELS_DOWN = 3, MOST_NODES = 40;
 const network = { root: null, open: new Set(), box: null, folds: null };
 
+// The last parts of a name that fit, each whole; of one that alone is too long, its end.
 function shortened(text, most) {
-  return text.length <= most ? text : `…${text.slice(text.length - most + 1)}`;
+  if (text.length <= most) return text;
+  const parts = text.split(/(?<=[/.:])/);
+  let kept = parts.pop();
+  while (parts.length && kept.length + parts[parts.length - 1].length < most) kept = parts.pop() + kept;
+  return `…${kept.length < most ? kept : kept.slice(kept.length - most + 1)}`;
 }
 
 // -- scopes -------------------------------------------------------------------------------------------------------
@@ -13,9 +18,9 @@ function shortened(text, most) {
 // An operator that was not compared is drawn, too: an error may have come through it.
 function nodeOf(order) {
   const row = rowOfOrder.get(order);
-  if (row !== undefined) return { row, label: sides.left.label(row), type: sides.left.of("op_type", row), verdict: verdictOf(row) };
+  if (row !== undefined) return { row, label: nameOf(sides.left.label(row)), type: sides.left.of("op_type", row), verdict: verdictOf(row) };
   const alone = loneOfOrder.get(order);
-  return { row: null, label: alone === undefined ? `${t("order")} ${order + 1}` : lone.label(alone), type: alone === undefined ? "" : lone.of("op_type", alone), verdict: "not_run" };
+  return { row: null, label: alone === undefined ? `${t("order")} ${order + 1}` : nameOf(lone.label(alone)), type: alone === undefined ? "" : lone.of("op_type", alone), verdict: "not_run" };
 }
 
 function leaf(order, up = null) {
@@ -29,8 +34,15 @@ function leaf(order, up = null) {
 function scopesOf(order) {
   const { row, label } = nodeOf(order);
   const runs = row === null ? [] : ["rank", "net", "graph", "iteration", "occurrence"].filter((name) => Array.isArray(tensors[name])).map((name) => `${t(name === "graph" ? "graph_word" : name)} ${pooled(tensors[name], row) ?? "–"}`);
-  const parts = label.split(label.includes("/") ? "/" : ".").slice(0, -1).filter(Boolean);
+  const parts = label.includes("/") ? label.split("/").slice(0, -1).filter(Boolean) : modulesAround(label);
   return [...runs, ...parts.slice(0, MOST_SCOPES)];
+}
+
+// "blocks.0.mlp" and "blocks.0 (Gelu)" are in blocks.0, whose number alone says nothing.
+function modulesAround(label) {
+  const path = label.replace(/ \([^()]*\)$/, "").split(".");
+  if (!label.endsWith(")")) path.pop();
+  return path.reduce((found, part) => (/^\d+$/.test(part) && found.length ? [...found.slice(0, -1), `${found[found.length - 1]}.${part}`] : [...found, part]), []).filter(Boolean);
 }
 
 function scopeTree(orders) {
@@ -146,10 +158,15 @@ function inFlow(nodes, edges) {
   return found;
 }
 
+// As wide as its name, within bounds.
+function wideOf(node) {
+  return Math.round(Math.min(NODE.widest, Math.max(NODE.width, node.name.length * NODE.letter + 30)));
+}
+
 // Each node stands below all that feed it, but for an edge that closes a circle. An edge that passes a layer has a place
 // of its own there.
 function layered(nodes, edges) {
-  const items = new Map(inFlow(nodes, edges).map((node, place) => [node, { node, place, layer: 0, wide: NODE.width, ups: [], downs: [], x: 0 }]));
+  const items = new Map(inFlow(nodes, edges).map((node, place) => [node, { node, place, layer: 0, wide: wideOf(node), ups: [], downs: [], x: 0 }]));
   const forward = edges.filter(({ from, to }) => items.get(from).place < items.get(to).place);
   forward.sort((one, other) => items.get(one.to).place - items.get(other.to).place);
   for (const { from, to } of forward) items.get(to).layer = Math.max(items.get(to).layer, items.get(from).layer + 1);
@@ -233,8 +250,8 @@ function stateOf(node) {
   return states.join(", ");
 }
 
-function nodeShape({ node, x, y }, centre, act) {
-  const { width, height } = NODE, isScope = node.order === null;
+function nodeShape({ node, x, y, wide: width }, centre, act) {
+  const { height } = NODE, isScope = node.order === null;
   const verdict = isScope ? (node.failing ? "fail" : node.ratio < 0 ? "not_run" : "pass") : nodeOf(node.order).verdict;
   const box = (extra) => s("rect", { width, height, rx: 5, ...extra });
   return s("g", { transform: `translate(${x - width / 2} ${y})`, tabindex: -1, role: "button", class: `node of-${COLOURS[verdict]}${node.order === centre && !isScope ? " is-centre" : ""}`, "data-order": node.order, "data-scope": isScope ? node.name : null, "aria-expanded": isScope ? false : null, onclick: () => act(node) },
@@ -242,7 +259,7 @@ function nodeShape({ node, x, y }, centre, act) {
     node.causes ? s("rect", { class: "ringed", x: -4, y: -4, width: width + 8, height: height + 8, rx: 8 }) : null,
     isScope ? box({ class: "back", x: 4, y: 4 }) : null, box({ class: "back" }), s("rect", { class: `heat ${heatOf(node.ratio)}`, width: 6, height, rx: 3 }),
     // An inner drawing cuts what is too wide.
-    s("svg", { x: 13, width: width - 18, height }, s("text", { y: 17, class: "label" }, shortened(node.name, 24)), s("text", { y: 32, class: "about" }, aboutNode(node))));
+    s("svg", { x: 13, width: width - 18, height }, s("text", { y: 17, class: "label" }, shortened(node.name, Math.floor((width - 24) / NODE.letter))), s("text", { y: 32, class: "about" }, aboutNode(node))));
 }
 
 // Returns the drawing and its nodes by what they show. Arrows move among them, as one of them alone is reached by Tab.
@@ -337,7 +354,7 @@ function graphSection() {
   }
   const listed = (causes.length ? causes : failing).slice(0, 50).filter((row) => producers.has(at(tensors.order, row)) || consumers.has(at(tensors.order, row)));
   const choice = h("select", { "aria-label": t("go_to"), onchange: () => choice.value && reveal(Number(choice.value)) }, h("option", { value: "" }, t("go_to")),
-    listed.map((row) => h("option", { value: at(tensors.order, row) }, shortened(sides.left.address(row), 60))));
+    listed.map((row) => h("option", { value: at(tensors.order, row) }, shortened(titleOf(row), 60))));
   network.box = h("div", { class: "network is-whole" });
   network.folds = h("details", { class: "folds", open: network.folds && network.folds.open });
   const heats = ["≤ 0.1", "≤ 1", "≤ 10", "≤ 1000", "> 1000"].map((text, place) => h("span", {}, h("i", { class: `swatch h${place}` }), text));

@@ -71,7 +71,12 @@ function verdictSection() {
     h("div", { class: "legend" }, counted.map((verdict) => h("span", {}, h("i", { class: `dot fill-${verdict}` }), h("b", {}, report.counts[verdict]), ` ${t(verdict)}`)), LOCALS.length ? h("span", {}, replayed()) : null,
       h("span", {}, `${t("has_partner")} `, h("b", {}, t("matched_of", { p: report.coverage.right_paired ?? 0, t: report.coverage.right_total ?? 0, v: percent(report.coverage.value || 0) }))),
       h("span", {}, `${t("profile")} `, h("b", {}, report.profile))),
-    sidesTable(), runFacts(), [...report.permissions[settings.language], ...(report.notes || [])].map((text) => h("p", { class: "soft small" }, text)));
+    sidesTable(), runFacts(), [...report.permissions[settings.language], ...(report.notes || []).filter((text) => !saidOfSides().has(text))].map((text) => h("p", { class: "soft small" }, text)));
+}
+
+// What stands below the two sides is not said again.
+function saidOfSides() {
+  return new Set([...report.left.notes, ...report.right.notes]);
 }
 
 function sidesTable() {

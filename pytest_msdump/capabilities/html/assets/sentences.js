@@ -7,7 +7,8 @@ function named(names) {
 }
 
 function described([operator, state, before]) {
-  const name = before === undefined ? pool[operator] : t("operators_before", { n: before, operator: pool[operator] });
+  const own = nameOf(pool[operator]);
+  const name = before === undefined ? own : t("operators_before", { n: before, operator: own });
   const word = `state_${pool[state].replaceAll(" ", "_")}`;
   return t("in_brackets", { text: name, aside: word in loaded.words ? t(word) : pool[state] });
 }
@@ -38,7 +39,7 @@ function reasonAlone(why) {
   const suspects = named((why.suspects || []).map(described));
   const growth = why.growth || {};
   const shown = (name) => (growth[name] === undefined ? "?" : figure(amount(growth[name]), 3));
-  const grown = { start: shown("start"), end: shown("end"), step: stepText(growth.step), at: growth.at === undefined ? "?" : pool[growth.at], n: growth.operators || 0 };
+  const grown = { start: shown("start"), end: shown("end"), step: stepText(growth.step), at: growth.at === undefined ? "?" : nameOf(pool[growth.at]), n: growth.operators || 0 };
   const leftOut = (why.left_out || []).map((number) => pool[number]);
   const text = why.region ? regionText(why.region, why.why === "first") : t(`why_${why.why}`, { suspects, ...grown });
   const missing = leftOut.length ? t("left_out", { names: named(leftOut) }) : null;
@@ -56,12 +57,12 @@ function reasonAlone(why) {
 
 // Where a mistake is that was compared at its borders alone.
 function regionText(region, isFirst) {
-  const module = `${pool[region.module]}.`;
-  const inside = (number) => (pool[number].startsWith(module) ? pool[number].slice(module.length) : pool[number]);
+  const module = `${nameOf(pool[region.module])}.`;
+  const inside = (number) => (nameOf(pool[number]).startsWith(module) ? nameOf(pool[number]).slice(module.length) : nameOf(pool[number]));
   const after = region.after.map(inside);
   const end = t(`region_${region.io}`, { end: inside(region.end) });
   const text = after.length ? t("region_after", { after: named(after), text: end }) : end;
-  let said = pool[region.module] ? t("region_in", { module: pool[region.module], text }) : text;
+  let said = pool[region.module] ? t("region_in", { module: nameOf(pool[region.module]), text }) : text;
   const names = named((region.operators || []).map(inside));
   said = names ? t("region_operators", { text: said, names }) : said;
   said = pool[region.lines] ? t("region_lines", { text: said, lines: pool[region.lines] }) : said;
@@ -71,7 +72,7 @@ function regionText(region, isFirst) {
 // By how much an error grew.
 function stepText(step) {
   if (amount(step) === Infinity) return t("step_from_equal");
-  return t("step_times", { factor: step === undefined ? "?" : figure(amount(step), 3) });
+  return t("step_times", { factor: step === undefined ? "?" : figure(Number(amount(step).toPrecision(3)), 3) });
 }
 
 // Where the edges come from.

@@ -18,7 +18,7 @@ const COLUMNS = [
   { id: "verdict", width: 108, key: urgency, cell: (row) => (window.innerWidth <= 760 && roleOf(row) === "cause" ? roleMark(row) : badge(verdictOf(row))), text: verdictOf },
   { id: "role", width: 124, small: true, key: (row) => ({ cause: 0, unknown: 1, accumulated: 2, inherited: 3 })[roleOf(row)] ?? 4, cell: (row) => roleMark(row), text: (row) => roleOf(row) || "", when: () => failing.some((row) => roleOf(row)) },
   { id: "order", width: 64, number: true, small: true, key: (row) => at(tensors.order, row), text: (row) => String(at(tensors.order, row) + 1) },
-  { id: "operator", width: 0, key: (row) => sides.left.address(row), cell: (row) => pathText(sides.left.address(row)), text: (row) => sides.left.address(row) },
+  { id: "operator", width: 0, key: titleOf, cell: (row) => pathText(titleOf(row)), text: titleOf },
   { id: "right", word: "right_tensor", width: 190, small: true, key: (row) => sides.right.address(row), cell: (row) => pathText(sides.right.address(row)), text: (row) => sides.right.address(row) },
   { id: "op_type", width: 110, small: true, key: (row) => sides.left.of("op_type", row) || "", text: (row) => sides.left.of("op_type", row) || "–" },
   { id: "dtype", width: 84, small: true, key: (row) => sides.left.of("dtype", row) || "", text: (row) => sides.left.of("dtype", row) || "–" },
@@ -51,7 +51,7 @@ function columns() {
 }
 
 function searchedTexts() {
-  searched ??= Array.from({ length: ROWS }, (_, row) => [sides.left.address(row), sides.right.address(row), sides.left.file(row), sides.right.file(row),
+  searched ??= Array.from({ length: ROWS }, (_, row) => [titleOf(row), sides.left.address(row), sides.right.address(row), sides.left.file(row), sides.right.file(row),
     sides.left.of("op_type", row), sides.left.of("dtype", row), pooled(tensors.by, row), ...new Set(checksOf(row).map((check) => check.rule)), roleOf(row), (detailsOf(row).source || [])[2]].join("\n").toLowerCase());
   return searched;
 }
@@ -150,7 +150,7 @@ function sortBy(column) {
 function redrawTable() {
   const listed = columns();
   const element = grid.box.firstChild;
-  const least = listed.reduce((sum, column) => sum + (column.width || 200), 0);
+  const least = listed.reduce((sum, column) => sum + (column.width || 330), 0);
   element.style.minWidth = window.innerWidth > 760 ? `${least}px` : "";
   grid.body = h("tbody");
   element.replaceChildren(...heads(), grid.body);

@@ -13,10 +13,15 @@ function figure(value, digits = 4) {
 }
 
 // A number close to its limit needs more digits than four to be distinguished from it.
-function besides(value, limit) {
+function besides(value, limit, metric) {
   if (typeof value !== "number" || typeof limit !== "number") return [figure(value), figure(limit)];
   const digits = value !== limit && figure(value) === figure(limit) ? 6 : 4;
-  return [figure(value, digits), figure(limit, 6)];
+  return [ofOne(metric, value, figure(value, digits)), figure(limit, 6)];
+}
+
+// Of a cosine that is nearly 1, what it lacks of that says more.
+function ofOne(metric, value, text) {
+  return metric === "cosine_similarity" && value > 0.999 && value < 1 ? `1 − ${figure(1 - value, 3)}` : text;
 }
 
 function shapeText(shape) {
@@ -36,11 +41,13 @@ function roleMark(row) {
   return role ? h("span", { class: `role is-${role}` }, t(role)) : null;
 }
 
-// The end of a name distinguishes operators; what does not fit is cut from its beginning's end.
+// The end of a name distinguishes operators, and the module before it says which one is meant.
+const MOST_OF_CELL = 44;
+
 function pathText(text) {
-  const cut = text.lastIndexOf("/") + 1;
+  const fitting = shortened(text, MOST_OF_CELL), cut = fitting.lastIndexOf("/") + 1;
   return h("span", { class: "path mono", title: text },
-    cut ? h("span", { class: "head" }, text.slice(0, cut)) : null, h("span", { class: "tail" }, text.slice(cut)));
+    cut ? h("span", { class: "head" }, fitting.slice(0, cut)) : null, h("span", { class: "tail" }, fitting.slice(cut)));
 }
 
 // The last parts of a long name; the whole of it is a title away.
@@ -61,7 +68,7 @@ function opener(row, text) {
     event.preventDefault();
     openDrawer(row);
   };
-  return h("a", { class: "link", href: placeOfTensor(row), title: sides.left.address(row), onclick: open }, text === undefined ? shortPath(sides.left.address(row)) : text);
+  return h("a", { class: "link", href: placeOfTensor(row), title: sides.left.address(row), onclick: open }, text === undefined ? shortPath(titleOf(row)) : text);
 }
 
 async function copyText(text, button) {
@@ -116,7 +123,7 @@ function whyText(row) {
   const beyond = checksOf(row).filter((check) => wrong.includes(check.outcome));
   beyond.sort((one, other) => (overLimit(other) ?? 0) - (overLimit(one) ?? 0));
   if (beyond.length) {
-    const [value, limit] = besides(beyond[0].value, beyond[0].limit);
+    const [value, limit] = besides(beyond[0].value, beyond[0].limit, beyond[0].metric);
     const sign = (TITLES.get(beyond[0].metric) || {}).direction === "high" ? "<" : ">";
     const reason = (detailsOf(row).undefined_in || {})[beyond[0].metric];
     return beyond[0].value === null ? `${beyond[0].metric}: ${translated(reason) || t("undefined")}` : `${beyond[0].metric} ${metricText(beyond[0].metric, row, value)} ${sign} ${limit}`;
