@@ -19,7 +19,7 @@ Label: TypeAlias = Callable[[Record], str]
 _ORDER = ("cause", "unknown", "accumulated", "inherited")
 _FEW_DIGITS = 3
 _MOST_IN_FULL = 5
-_MOST_SHOWN = 20
+_MOST_LINES = 20
 
 
 def with_causes_first(records: Iterable[Record]) -> list[Record]:
@@ -32,25 +32,27 @@ def is_inherited(record: Record) -> bool:
     return bool(record.causes) and (record.role_why is None or record.role_why.why != "within")
 
 
-def choose_shown(failing: Mapping[Key, Sequence[Record]], show: str) -> tuple[list[Key], list[Key]]:
-    """Choose which failing operators are shown in full, and which of the others on a line each, both causes first."""
+def choose_shown(failing: Mapping[Key, Sequence[Record]], show: str) -> tuple[list[Key], list[Key], int]:
+    """Choose which failing operators are shown in full, which on a line each, and how many more there are.
+
+    Causes are first. What came from others that fail is counted with its cause, unless `show` asks for it.
+    """
     ranked = sorted(failing, key=lambda one: min(_ORDER.index(record.role or "unknown") for record in failing[one]))
     if show == "all":
-        return list(failing), []
+        return list(failing), [], 0
     causes = [one for one in ranked if any(record.role == "cause" for record in failing[one])]
     whole = causes[:_MOST_IN_FULL] or ranked[:1]
     rest = ranked[len(whole) :]
-    return whole, rest if show == "failing" else rest[: _MOST_SHOWN - len(whole)]
+    if show == "failing":
+        return whole, rest, 0
+    own = [one for one in rest if not all(map(is_inherited, failing[one]))]
+    return whole, own[:_MOST_LINES], len(own[_MOST_LINES:])
 
 
 def short_reason(failing: Sequence[Record], say: Phrases = ENGLISH) -> str:
     """Return why an operator fails, and what caused it, briefly: ``cosine 0.734 < 0.999; cause: conv2``."""
     first = with_causes_first(failing)[0]
-    verdict = first.verdict.outcome
-    text = next(
-        (_short_finding(one, say, first.estimates) for one in first.verdict.findings if one.outcome == verdict),
-        say(verdict.upper()),
-    )
+    text = short_finding(first, say)
     if len(failing) > 1:
         text = say("more_of_operator", line=text, n=len(failing) - 1)
     causes = list(dict.fromkeys(cause for record in failing for cause in record.causes))
@@ -61,7 +63,14 @@ def short_reason(failing: Sequence[Record], say: Phrases = ENGLISH) -> str:
     return text
 
 
-def _short_finding(finding: Finding, say: Phrases, estimates: Container[str]) -> str:
+def short_finding(record: Record, say: Phrases = ENGLISH) -> str:
+    """Return the first of what decides a verdict, briefly: ``cosine 0.734 < 0.999``."""
+    verdict = record.verdict.outcome
+    found = (_briefly(one, say, record.estimates) for one in record.verdict.findings if one.outcome == verdict)
+    return next(found, say(verdict.upper()))
+
+
+def _briefly(finding: Finding, say: Phrases, estimates: Container[str]) -> str:
     """Return a value beyond its limit with the metric's short name, marked where it is estimated; else the sentence."""
     fact, value, limit = METRICS.get(finding.metric or ""), finding.value, finding.limit
     if (

@@ -45,7 +45,7 @@ reader | reader {reader} | 读取器 {reader}
 given_different_inputs | the two runs had different inputs, so later results differ for that reason, too: {names} | 两次运行的输入不同，其后的结果也因此不同：{names}
 given_other_types | digests of inputs or weights differ, perhaps only since the left is {left} and the right {right}: {names} | 输入或权重的摘要不同，可能仅因左侧为 {left} 而右侧为 {right}：{names}
 given_different_weights | the two runs had different weights, so later results differ for that reason, too: {names} | 两次运行的权重不同，其后的结果也因此不同：{names}
-batch_norm_folded | the {side:word} side has no {norms}, and the weights of the layers before differ: BatchNorm is probably folded into {names} | {side:word}没有 {norms}，且其前各层的权重不同：BatchNorm 似已折叠进 {names}
+batch_norm_folded | no {norms} on the {side:word}, where BatchNorm is probably folded into {names} | {side:word}没有 {norms}，且其前各层的权重不同：BatchNorm 似已折叠进 {names}
 perturbed_run | this run's inputs and weights were perturbed, to find what rounding does: it is no reference | 这次运行的输入和权重加过扰动，用于测量舍入的影响，不能作标杆
 sides_look_swapped | warning: the sides look swapped: the left is a folder of op.index.timestamp.npy files, the right a {reader} dump; left = run under test, right = reference | 警告：左右两侧疑似写反：左侧是 op.index.timestamp.npy 文件夹，右侧是 {reader} 格式的 dump 数据；左侧应为待测，右侧应为标杆
 dump_not_collected | pytest collects nothing in {directory}, which is a dump; keep tests outside of dumps | {directory} 是 dump 目录，pytest 不从中收集测试；请勿将测试放在 dump 目录中
@@ -97,7 +97,6 @@ not_complete | some pairs were not run; a tensor that was not compared has not p
 not_ended | the run did not finish, so there is nothing to judge; run it again | 该运行没有正常结束，无法判定；请重新运行
 also_failing | also failing (--msdump-show=all shows each in full): | 其他未通过的算子（--msdump-show=all 可完整显示）：
 more_failing | and {n} more operator; --msdump-show=failing lists it | and {n} more operators; --msdump-show=failing lists them | 另有 {n} 个算子；--msdump-show=failing 可全部列出
-more_short | and {n} more failed; -rf lists it | and {n} more failed; -rf lists them | 另有 {n} 项未通过；-rf 可全部列出
 more_of_operator | {line} (and {n} more tensor) | {line} (and {n} more tensors) | {line}（此算子另有 {n} 个张量未通过）
 both_sides | left {left}, right {right} | 左侧 {left}，右侧 {right}
 foreign_results | ERROR: {n} results come from other dumps than this process sees: files changed during the run, or workers see other files | 错误：{n} 个结果来自其他 dump 数据：运行期间文件被改动，或各工作进程看到的文件不同
@@ -154,11 +153,11 @@ every_limit_met | every limit met | 均在阈值之内
 statistics_only | by statistics only | 仅比对统计量
 sketches_only | by sketches only | 仅比对概要
 largest_error | max abs {value} | 最大绝对误差 {value}
+against | against {name} | 对 {name}
 at | {text} at {place} | {text}，位于 {place}
 slice | slice {n} | 切片 {n}
 rerun | re-run just this: | 仅重新比对它：
-accept | to accept it: msdump accept {directory} GLOB --reason TEXT --until DATE | 暂时接受该偏差：msdump accept {directory} GLOB --reason TEXT --until DATE
-place | op {place} of {operators} in execution order | 按执行顺序第 {place} 个算子（共 {operators} 个）
+place | op {place} of {operators} | 按执行顺序第 {place} 个算子（共 {operators} 个）
 place_by_name | op {place} of {operators} in name order | 按名称顺序第 {place} 个算子（共 {operators} 个）
 paired | paired: {by} | 配对依据：{by}
 by_map | a map entry | 映射条目
@@ -197,10 +196,9 @@ first_differing | first that differs at {place} | 首个不同处位于 {place}
 first_at | first at {place} | 首个位于 {place}
 number | number | 可表示的数
 overflowed | {n} left element is NaN, Inf or the largest {dtype}, where the right is finite and different | {n} left elements are NaN, Inf or the largest {dtype}, where the right is finite and different | 左侧有 {n} 个元素为 NaN、Inf 或 {dtype} 最大值，而右侧为有限且不同的值
-allowed_is | allowed is {allowed} | 允许误差为 {allowed}
 exceed | {n} exceed {allowed} | {n} 个超出允许误差 {allowed}
-exceed_only | {n} exceed {allowed} (for orientation) | {n} 个超出允许误差 {allowed}（仅供参考）
-worst_elements | worst elements: {differing} of {elements} differ; {counted} | 最差元素：{elements} 个元素中有 {differing} 个不同；{counted}
+orients | err / allowed: for orientation, does not decide | 误差 / 允许：仅供参考，不作判定
+worst_elements | {differing} of {elements} elements differ | {elements} 个元素中有 {differing} 个不同
 index | index | 下标
 err_allowed | err / allowed | 误差 / 允许
 statistic | statistic | 统计量
