@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pytest_msdump.core.compare.additions import with_said_of_report
 from pytest_msdump.core.compare.planning import Plan
@@ -153,7 +153,10 @@ def report_texts(
     if report.ended and coverage_problems(report, say):
         yield from ("", coverage_text(report, width=width, say=say))
     shown = [os.path.relpath(file) for file in files]
-    yield from ("", *summary_lines(report, width=width, files=shown, told=whole, unfolded=show == "all", say=say))
+    first = next((records[0] for records in map(failing.get, whole) if records and report.rerun), None)
+    again = [] if first is None or first.how == "file" else report.again(first.left.key.op.label)
+    about: Mapping[str, Any] = {"files": shown, "rerun": again, "told": whole, "unfolded": show == "all"}
+    yield from ("", *summary_lines(report, width=width, say=say, **about))
     if report.ended and not report.complete:
         yield say("not_complete")
 

@@ -93,7 +93,10 @@ def _put(report: pytest.TestReport, reason: str, texts: Sequence[str]) -> None:
 
 def _coloured(text: str, writer: TerminalWriter, say: Phrases) -> str:
     """Colour the verdict at the beginning of a line, and in the last cell of a table."""
-    for words, marks in ((("FAIL", "ERROR", "UNDEFINED", "is_fail", "is_undefined"), _RED), (("is_ok",), _GREEN)):
+    for words, marks in (
+        (("FAIL", "NO_DRIFT", "ERROR", "UNDEFINED", "is_fail", "is_undefined"), _RED),
+        (("is_ok",), _GREEN),
+    ):
         for word in words:
             start, end = ("", "$") if word.startswith("is_") else ("^", "(?=  )")
             found = re.compile(rf"{start}(?<!\S){re.escape(say(word))}{end}", re.MULTILINE)

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_msdump.core.escape import terminal_text
-from pytest_msdump.core.facts.metrics import METRICS, RELATIVE_METRICS, ULP_METRICS
+from pytest_msdump.core.facts.metrics import METRICS, RELATIVE_METRICS, ULP_METRICS, title_of
 from pytest_msdump.core.model.comparison import Finding, Nonfinite, Scalar
 from pytest_msdump.core.model.describe import beside, distinct_texts, index_text, number
 from pytest_msdump.core.model.dump import KernelArguments
 from pytest_msdump.core.model.record import OF_IDS, Check, Record, ReportedTensor
 from pytest_msdump.core.model.tensor import COORDINATES, STRUCTURE, SourceFrame, mangle
 from pytest_msdump.core.report.base import summarisers
-from pytest_msdump.core.report.shown import short_finding, with_causes_first
+from pytest_msdump.core.report.shown import short_finding, verdict_word, with_causes_first
 from pytest_msdump.core.report.tables import (
     columns,
     command,
@@ -174,7 +174,8 @@ def _table_row(check: Check, width: int, say: Phrases, *, is_estimate: bool) -> 
     if check.value is not None and not isinstance(check.value, tuple):
         value, bound = beside(check.value, limit)
         value = f"{_ABOUT}{value}" if is_estimate else value
-    metric, rule = _named(check.metric, width), terminal_text(check.rule or "")
+    metric = _named(check.metric, width) if say == ENGLISH else title_of(check.metric, say.language)
+    rule = terminal_text(check.rule or "")
     return metric, value, f"{sign} {bound}", rule, say(f"is_{check.outcome}")
 
 
@@ -379,7 +380,7 @@ def failure_text(
 def _briefly(record: Record, say: Phrases, *, is_same_left: bool) -> str:
     """Return another tensor of an operator, or another partner of the same one, on a line."""
     name = say("against", name=record.right.address) if is_same_left else record.title
-    label = f"{say(record.verdict.outcome.upper())}  {terminal_text(name)}"
+    label = f"{verdict_word(record, say)}  {terminal_text(name)}"
     return say("after_label", label=label, text=short_finding(record, say)) if record.fails else label
 
 
@@ -397,7 +398,7 @@ def one_line(record: Record, say: Phrases = ENGLISH) -> str:
     parts += _largest_error(record, findings[:1], say)
     source = record.left.source
     line = f" [{terminal_text(source.file.rpartition('/')[2])}:{source.line}]" if source else ""
-    text = f"{_where_in_run(f'{say(verdict.upper())} {address}', record, say)}{line}"
+    text = f"{_where_in_run(f'{verdict_word(record, say)} {address}', record, say)}{line}"
     return say("after_label", label=text, text=say.joined(parts, "between_clauses")) if parts else text
 
 
@@ -429,22 +430,18 @@ def _block(record: Record, run: tuple[int, bool], width: int, say: Phrases, *, i
     beside = statistics_table(record, width, say)
     if beside:
         yield from ("", *beside)
-    limits = metrics_table(record, width, say, is_brief=is_brief)
-    if limits or ((record.elements is not None or beside) and not record.is_of_ids):
-        yield from ("", *limits)
-    if is_brief:
-        return
-    yield from other_numbers(record, width, say)
-    worst = worst_elements(record, width, say)
-    yield from worst
-    rest = [*diagnosis_lines(record, width, say), *argument_lines(record, width, say)]
-    rest += [*sentences(record, width, say), *would_pass(record, width, say)]
-    yield from ["", *rest] if rest and not worst else rest
+    lines = metrics_table(record, width, say, is_brief=is_brief)
+    if not is_brief:
+        lines += [*other_numbers(record, width, say), *worst_elements(record, width, say)]
+        lines += [*diagnosis_lines(record, width, say), *argument_lines(record, width, say)]
+        lines += [*sentences(record, width, say), *would_pass(record, width, say)]
+    if lines:
+        yield from ("", *lines)
 
 
 def _heading(record: Record, run: tuple[int, bool], width: int, say: Phrases) -> Iterator[str]:
     """Yield verdict and address, its role, its place in the run, how the pair was made, the lines that made it."""
-    word = say(record.verdict.outcome.upper())
+    word = verdict_word(record, say)
     indent = " " * (columns(word) + 2)
     first, *rest = pieces(terminal_text(record.title), width - len(indent))
     yield f"{word}  {first}"

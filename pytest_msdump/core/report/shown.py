@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 from pytest_msdump.core.escape import terminal_text
-from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.facts.metrics import METRICS, title_of
 from pytest_msdump.core.model.comparison import Finding
 from pytest_msdump.core.model.describe import beside, number
 from pytest_msdump.core.model.record import OF_IDS, Record
@@ -17,6 +17,7 @@ Key = TypeVar("Key")
 Label: TypeAlias = Callable[[Record], str]
 
 _ORDER = ("cause", "unknown", "accumulated", "inherited")
+_NO_DRIFT = {"uncompared_occurrences", "dtypes_must_be_equal", "file_not_accepted"}
 _FEW_DIGITS = 3
 _MOST_IN_FULL = 5
 _MOST_LINES = 20
@@ -63,11 +64,18 @@ def short_reason(failing: Sequence[Record], say: Phrases = ENGLISH) -> str:
     return text
 
 
+def verdict_word(record: Record, say: Phrases = ENGLISH) -> str:
+    """Return the verdict as the first word of a text: a drift only where what was compared differs."""
+    verdict = record.verdict
+    codes = {one.message.code for one in verdict.findings if one.outcome == verdict.outcome}
+    return say("NO_DRIFT" if verdict.outcome == "fail" and codes and codes <= _NO_DRIFT else verdict.outcome.upper())
+
+
 def short_finding(record: Record, say: Phrases = ENGLISH) -> str:
     """Return the first of what decides a verdict, briefly: ``cosine 0.734 < 0.999``."""
     verdict = record.verdict.outcome
     found = (_briefly(one, say, record.estimates) for one in record.verdict.findings if one.outcome == verdict)
-    return next(found, say(verdict.upper()))
+    return next(found, verdict_word(record, say))
 
 
 def _briefly(finding: Finding, say: Phrases, estimates: Container[str]) -> str:
@@ -85,7 +93,8 @@ def _briefly(finding: Finding, say: Phrases, estimates: Container[str]) -> str:
     if shown == bound or " - " in shown + bound:
         shown, bound = beside(value, limit)
     shown = f"~{shown}" if finding.metric in estimates else shown
-    return f"{fact.short or finding.metric} {shown} {'<' if fact.direction == 'high' else '>'} {bound}"
+    name = fact.short or finding.metric if say == ENGLISH else title_of(finding.metric or "", say.language)
+    return f"{name} {shown} {'<' if fact.direction == 'high' else '>'} {bound}"
 
 
 def labeller(records: Iterable[Record], say: Phrases = ENGLISH) -> Label:

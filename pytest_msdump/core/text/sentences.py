@@ -27,6 +27,7 @@ FAIL | DRIFT | 超限
 UNDEFINED | UNDEFINED | 无定义
 ERROR | ERROR | 错误
 NOT_RUN | NOT RUN | 未运行
+NO_DRIFT | FAIL | 未通过
 count_pass | {n} pass | 通过 {n}
 count_warn | {n} warn | 警告 {n}
 count_fail | {n} fail | 超限 {n}
@@ -43,7 +44,7 @@ header_kernel | kernel: {kernel} | 计算内核: {kernel}
 side | {directory}  ({about}) | {directory}（{about}）
 reader | reader {reader} | 读取器 {reader}
 given_different_inputs | the two runs had different inputs, so later results differ for that reason, too: {names} | 两次运行的输入不同，其后的结果也因此不同：{names}
-given_other_types | digests of inputs or weights differ, perhaps only since the left is {left} and the right {right}: {names} | 输入或权重的摘要不同，可能仅因左侧为 {left} 而右侧为 {right}：{names}
+given_other_types | inputs and weights are {left} on the left and {right} on the right, so their digests do not show whether they are the same: {names} | 左侧输入与权重为 {left}，右侧为 {right}，因此摘要无法表明两者是否相同：{names}
 given_different_weights | the two runs had different weights, so later results differ for that reason, too: {names} | 两次运行的权重不同，其后的结果也因此不同：{names}
 batch_norm_folded | no {norms} on the {side:word}, where BatchNorm is probably folded into {names} | {side:word}没有 {norms}，且其前各层的权重不同：BatchNorm 似已折叠进 {names}
 perturbed_run | this run's inputs and weights were perturbed, to find what rounding does: it is no reference | 这次运行的输入和权重加过扰动，用于测量舍入的影响，不能作标杆
@@ -106,8 +107,8 @@ nothing_selected | nothing was compared: no tensor is selected | 没有比对任
 nothing_compared | nothing was compared: no left tensor has a partner on the right | 没有比对任何张量：左侧没有张量在右侧找到配对
 missing_mapped | {n} map entry found no pair | {n} map entries found no pair | {n} 条映射没有找到配对
 missing_fused | {n} mapped or fused pair is missing | {n} mapped or fused pairs are missing | 缺少 {n} 个由映射或融合规则得出的配对
-coverage_below | coverage is {share}, below the {wanted} asked for: {paired} of {total} right tensors have a partner | 覆盖率为 {share}，低于要求的 {wanted}：右侧 {total} 个张量中有 {paired} 个已配对
-coverage_below_half | coverage is {share}, below {wanted}, and no min_coverage says that less is enough: {paired} of {total} right tensors have a partner | 覆盖率为 {share}，低于 {wanted}，且没有 min_coverage 说明更低亦可：右侧 {total} 个张量中有 {paired} 个已配对
+coverage_below | coverage is {share}, below the {wanted} of min_coverage: {paired} of {total} right tensors have a partner | 覆盖率为 {share}，低于 min_coverage 的 {wanted}：右侧 {total} 个张量中有 {paired} 个已配对
+coverage_below_half | coverage is {share}, below the {wanted} that is demanded unless min_coverage says otherwise: {paired} of {total} right tensors have a partner | 覆盖率为 {share}，低于 {wanted}，且没有 min_coverage 说明更低亦可：右侧 {total} 个张量中有 {paired} 个已配对
 outputs_not_compared | not compared of the model's own outputs: {names}; pair them by map entries, or name them in allow_uncompared | 模型自身的输出未比对：{names}；请用 map 条目配对，或将其列入 allow_uncompared
 of_these_partly | {text}, {n} of them compared in part | {text}，其中 {n} 个只比对了一部分
 coverage_fails | COVERAGE: {problem} | 覆盖率：{problem}
