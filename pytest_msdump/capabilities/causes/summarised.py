@@ -85,9 +85,9 @@ def role_lines(
         label = labeller(report.records, say)
         first, *others = with_causes_first(operators)
         if first.role == "cause" and first.order in told and all(first.left.address in one.causes for one in others):
-            text = say("one_cause", operator=label(first), place=first.order + 1, operators=report.left.operators)
             line = "inherited_line" if unfolded else "inherited_count"
-            text = say.joined([text, *_below(line, others, unfolded, say)], "between_clauses")
+            texts = [say("one_cause", operator=label(first)), *_below(line, others, unfolded, say)]
+            text = say.joined(texts, "between_clauses")
             by = "" if report.localised_by == "graph" else report.localised_by
             return hanging(terminal_text(_found_by(text, by, say)), width)
         lines += hanging(terminal_text(_headline(operators, report.localised_by, say)), width)

@@ -16,7 +16,7 @@ by_right_graph | the right side's graph | 右侧的计算图
 by_fusion | the fusion JSON | 融合规则 JSON
 by_order | execution order (no graph connects the operators) | 执行顺序（没有计算图说明算子间的连接）
 start_unknown | {n} operator fails; whether it started there is unknown: {reason} | {n} operators fail; which one started it is unknown: {reason} | {n} 个算子未通过；无法得知起因在哪一个：{reason}
-one_cause | 1 cause: {operator} (op {place} of {operators}) | 1 个起因：{operator}（第 {place} 个算子，共 {operators} 个）
+one_cause | 1 cause: {operator} | 1 个起因：{operator}
 cause_line | cause  {operator} (op {place} of {operators}) | 起因  {operator}（第 {place} 个算子，共 {operators} 个）
 more_causes | and {n} more causes; --msdump-show=all lists them | 另有 {n} 个起因；--msdump-show=all 可全部列出
 same_in | the same in {n} more: {names} | 另有 {n} 处相同：{names}
