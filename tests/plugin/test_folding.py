@@ -89,7 +89,7 @@ def test_styles_mean_what_they_say(
     assert text.count("elements differ") == in_full
     assert len(re.findall(r"^  metric +value +limit", text, re.MULTILINE)) == tables
     # Without the text of the failure the summary says why it is the cause.
-    assert len(re.findall(r"cause  \S+ \(op \d+ of \d+\): bounded: all of", text)) == reasons
+    assert len(re.findall(r"cause \S+ \(op \d+ of \d+\): bounded: all of", " ".join(text.split()))) == reasons
 
 
 # -- many failures -----------------------------------------------------------------------------------------------------

@@ -201,7 +201,7 @@ def test_a_hostile_name_stays_on_its_line_without_colour():
 def test_two_loose_files_have_no_place_in_a_run():
     pair = Pair(replace(samples.left_ref(), key=samples.right_ref().key), samples.right_ref(), "file")
     text = said(samples.drifted(pair=replace(pair, transform=Transform(reshape=True))))
-    assert "in execution order" not in text
+    assert "op 12 of" not in text
     assert "paired" not in text
     assert "right side reshaped" in text
 
