@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -27,6 +28,17 @@ def test_compare_gates(lenet, tmp_path, left, code, capsys):
     out = capsys.readouterr().out
     assert f"left  = under test  {lenet / left}" in out
     assert ("DRIFT  Default/conv2-Conv2d/BiasAdd-op0:output:0" in out) == bool(code)
+
+
+def test_the_command_that_is_printed_last_compares_just_the_first_cause_again(lenet, capsys):
+    assert main(["compare", str(lenet / "target_bad"), str(lenet / "target"), "--profile", "strict"]) == 1
+    typed = capsys.readouterr().out.partition("\nre-run just this: ")[2]
+    program, *words = shlex.split(typed.replace("\\\n", ""))
+    assert program == "msdump"
+    assert main(words) == 1
+    again = capsys.readouterr().out
+    assert "1 tensor: 1 fail" in again
+    assert again.count("DRIFT") == 1
 
 
 @pytest.mark.parametrize(

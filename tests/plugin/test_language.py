@@ -12,7 +12,7 @@ from pytest_msdump.core.settings.options import language_of
 
 GRAPH = Path(__file__).parents[1] / "data" / "localising" / "target_bad" / "ms_output_trace_code_graph_0.ir"
 CHINESE = ("1 个起因：Default/conv2", "起因，已限定范围：", "超限  ", "右侧 = 标杆", "余弦相似度")
-ENGLISH = ("1 cause: Default/conv2", "cause, bounded: ", "DRIFT  ", "right = reference", "cosine ")
+ENGLISH = ("1 cause: Default/conv2", "cause, bounded: ", "DRIFT  ", "right = reference", "  cosine   ")
 
 
 @pytest.fixture
