@@ -27,11 +27,7 @@ _VERDICT = "pytest_msdump.cli.documents:verdict_document"
 # These make rich take for a terminal what is none.
 _FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")
 # First word of a line → how it is shown on a terminal.
-_BY_VERDICT = {
-    "FAIL": "bold red",
-    "NO_DRIFT": "bold red",
-    "ERROR": "bold red",
-    "UNDEFINED": "bold red",
+_BY_VERDICT = dict.fromkeys(("FAIL", "NO_DRIFT", "ERROR", "UNDEFINED"), "bold red") | {
     "WARN": "yellow",
     "PASS": "green",
 }

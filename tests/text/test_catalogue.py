@@ -59,10 +59,8 @@ def test_no_code_has_one_sentence_here_and_another_there() -> None:
 
 def test_a_metric_has_a_title_in_both_languages_and_one_of_a_user_its_id() -> None:
     own = {name: fact for name, fact in METRICS.items() if fact.define is None}
-    assert [
-        name for name, fact in own.items() if not (fact.title.isascii() and re.search("[一-鿿]", fact.chinese))
-    ] == []
-    assert len({fact.chinese for fact in own.values()}) == len(own)
+    assert [name for name, fact in own.items() if not (fact.title.isascii() and re.search("[一-鿿]", fact.zh))] == []
+    assert len({fact.zh for fact in own.values()}) == len(own)
     assert title_of("one_of_a_user", "zh") == title_of("one_of_a_user", "en") == "one_of_a_user"
     said = Message("above_limit", {"metric": "rmse_of_mine", "value": 2.0, "limit": 1.0, "rule": "r", "detail": None})
     assert say(said, "zh") == "rmse_of_mine 为 2，高于阈值 1（r）"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_msdump.capabilities.diff.difference import Difference, difference
@@ -45,15 +45,7 @@ def _found(report: Report) -> Difference | None:
 class SummarisedDifference(Summariser):
     """What became better and worse, behind what started the failures."""
 
-    def summary_lines(
-        self,
-        report: Report,
-        *,
-        width: int,
-        told: Collection[int],  # noqa: ARG002 - other lines than the failures have
-        unfolded: bool,
-        say: Phrases,
-    ) -> Sequence[str]:
+    def summary_lines(self, report: Report, *, width: int, unfolded: bool, say: Phrases, **_: object) -> Sequence[str]:
         """Return the outcome, and the worst tensors."""
         found = _found(report)
         if found is None:
