@@ -111,7 +111,9 @@ def print_others(gate: Gate, terminal: pytest.TerminalReporter) -> None:
         terminal.line("")
         terminal.line(say("also_failing"))
         for line in gate.shown_lines:
-            for part in hanging(terminal_text(line), terminal._tw.fullwidth, indent=2):
+            # The name of a file stays whole.
+            width = terminal._tw.fullwidth if not line.startswith(" ") else len(line) + 4
+            for part in hanging(terminal_text(line), width, indent=2):
                 terminal.line(part)
         if gate.more:
             terminal.line(f"  {say('more_failing', n=gate.more)}")

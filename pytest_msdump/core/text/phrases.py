@@ -11,7 +11,6 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
-from pytest_msdump.core.facts.metrics import title_of
 from pytest_msdump.core.text.commands import COMMANDS, REPLAY
 from pytest_msdump.core.text.findings import FINDINGS
 from pytest_msdump.core.text.message import LANGUAGES, Message, Rows, Template, plain_text
@@ -134,7 +133,8 @@ def _written(value: object, spec: str, language: str) -> str:
         return say(value, language)
     words = CATALOGUES[language]
     if spec == "metric" and isinstance(value, str):
-        return title_of(value, language)
+        # By its name, as `ports` above.
+        return str(import_module("pytest_msdump.core.facts.metrics").title_of(value, language))
     if spec == "word" and isinstance(value, str):
         # Elsewhere an operator may be called so.
         return str(words[value]) if value in _WORDS else value
