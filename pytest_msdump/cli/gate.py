@@ -27,7 +27,10 @@ _VERDICT = "pytest_msdump.cli.documents:verdict_document"
 # These make rich take for a terminal what is none.
 _FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")
 # First word of a line → how it is shown on a terminal.
-_BY_VERDICT = {"FAIL": "bold red", "ERROR": "bold red", "UNDEFINED": "bold red", "WARN": "yellow", "PASS": "green"}
+_BY_VERDICT = dict.fromkeys(("FAIL", "NO_DRIFT", "ERROR", "UNDEFINED"), "bold red") | {
+    "WARN": "yellow",
+    "PASS": "green",
+}
 _STYLES = {Phrases(language)(word): style for word, style in _BY_VERDICT.items() for language in LANGUAGES}
 
 

@@ -24,11 +24,9 @@ from pytest_msdump.core.report.failure import failure_text
 from pytest_msdump.core.report.files import run_facts, start_report, write_report
 from pytest_msdump.core.report.shown import choose_shown, labeller, short_reason
 from pytest_msdump.core.report.summary import header_lines, summary_lines
+from pytest_msdump.core.report.tables import hanging
 from pytest_msdump.core.scheduling import keeps_records, records_of
 from pytest_msdump.core.text import ENGLISH, Phrases
-
-_SHOWN_OPERATORS = 3
-
 
 T = TypeVar("T")
 
@@ -133,61 +131,39 @@ def report_texts(
 ) -> Iterator[str]:
     """Yield failures, what is wrong with coverage, and the summary; `show` is as of `choose_shown`."""
     say = say.calling(report.left.shown)
-    failing = [record for record in report.records if record.fails]
-    if failing:
-        yield from failure_texts(report, failing, width, show, say)
-    elif len(report.records) == 1:
-        left = report.left
+    failing: dict[int, list[Record]] = {}
+    for record in report.records:
+        if record.fails:
+            failing.setdefault(record.order, []).append(record)
+    whole, lines, more = choose_shown(failing, show)
+    left = report.left
+    for order in whole or [record.order for record in report.records if len(report.records) == 1]:
+        records = [record for record in report.records if record.order == order]
         yield ""
         yield failure_text(
-            report.records, operators=left.operators, by_name=left.by_name, width=width, in_full=True, say=say
-        )
-    if report.ended and coverage_problems(report, say):
-        yield from ("", coverage_text(report, width=width, say=say))
-    shown = [os.path.relpath(file) for file in files]
-    yield from ("", *summary_lines(report, width=width, files=shown, unfolded=show == "all", say=say))
-    if report.ended and not report.complete:
-        yield say("not_complete")
-
-
-def failure_texts(
-    report: Report, failing: Sequence[Record], width: int, show: str, say: Phrases = ENGLISH
-) -> Iterator[str]:
-    """Yield causes in full, the next failures on a line each, and how many more there are."""
-    by_order: dict[int, list[Record]] = {}
-    for record in failing:
-        by_order.setdefault(record.order, []).append(record)
-    whole, lines = choose_shown(by_order, show)
-    for order in whole:
-        yield ""
-        yield failure_text(
-            [record for record in report.records if record.order == order],
-            operators=report.left.operators,
-            by_name=report.left.by_name,
-            width=width,
-            left_root=report.left.directory,
-            right_root=report.right.directory,
-            say=say,
+            records, operators=left.operators, by_name=left.by_name, width=width, in_full=show == "all", say=say
         )
     if lines:
         yield from ("", say("also_failing"))
         label = labeller(report.records, say)
         for order in lines:
-            yield "  " + say("after_label", label=label(by_order[order][0]), text=short_reason(by_order[order], say))
-    if rest := len(by_order) - len(whole) - len(lines):
-        yield "  " + say("more_failing", n=rest)
+            text = say("after_label", label=label(failing[order][0]), text=short_reason(failing[order], say))
+            yield from hanging(text, width, indent=2)
+    if more:
+        yield "  " + say("more_failing", n=more)
+    if report.ended and coverage_problems(report, say):
+        yield from ("", coverage_text(report, width=width, say=say))
+    shown = [os.path.relpath(file) for file in files]
+    first = next((records[0] for records in map(failing.get, whole) if records and report.rerun), None)
+    again = [] if first is None or first.how == "file" else report.again(first.left.key.op.label)
+    about: Mapping[str, Any] = {"files": shown, "rerun": again, "told": whole, "unfolded": show == "all"}
+    yield from ("", *summary_lines(report, width=width, say=say, **about))
+    if report.ended and not report.complete:
+        yield say("not_complete")
 
 
 def problem_of(report: Report, *, width: int) -> str | None:
     """Return what is wrong with a whole report, for a person; ``None`` when nothing is."""
     if not exit_code(report):
         return None
-    say = ENGLISH.calling(report.left.shown)
-    about: Mapping[str, Any] = {"operators": report.left.operators, "by_name": report.left.by_name, "width": width}
-    lines = [*header_of_report(report), *summary_lines(report, width=width)]
-    for order in sorted({record.order for record in report.records if record.fails})[:_SHOWN_OPERATORS]:
-        records = [record for record in report.records if record.order == order]
-        lines += ["", failure_text(records, **about, say=say)]
-    if coverage_problems(report):
-        lines += ["", coverage_text(report, width=width)]
-    return "\n".join(lines)
+    return "\n".join([*header_of_report(report), *report_texts(report, width=width)])

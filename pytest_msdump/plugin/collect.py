@@ -156,7 +156,7 @@ class OperatorItem(_GateItem):
         command = gate.rerun_command(self.msdump_source, self.name, first.left.key.op.label)
         is_brief = self.config.option.tbstyle == "short"
         shown, source = list(records.values()), self.msdump_source
-        text, line, file = failure(gate, source, self.plan, shown, command, self.columns, is_brief=is_brief)
+        text, line, file = failure(gate, self.plan, shown, command, self.columns, is_brief=is_brief)
         text += detail_text(gate, source, self.plan, records)
         return _GateFailureError(text, line, file)
 

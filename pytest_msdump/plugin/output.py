@@ -20,9 +20,8 @@ from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text, one_line, path_below
 from pytest_msdump.core.report.files import start_report, write_report
 from pytest_msdump.core.report.summary import summary_lines
-from pytest_msdump.core.storage.locations import is_url
+from pytest_msdump.core.storage.locations import shown_path
 from pytest_msdump.core.text import Phrases
-from pytest_msdump.plugin.failures import shortens
 from pytest_msdump.plugin.measuring import keep_records
 from pytest_msdump.plugin.session import Gate, progress_of
 
@@ -33,9 +32,12 @@ if TYPE_CHECKING:
     from pytest_msdump.plugin.sources import Source
 
 
+# Styles of traceback that show no text of a failure.
+_WITHOUT_TEXT = ("no", "line")
+
+
 def failure(
     gate: Gate,
-    source: Source,
     plan: Plan,
     records: Sequence[Record],
     rerun: Sequence[str],
@@ -45,35 +47,26 @@ def failure(
 ) -> tuple[str, str, str]:
     """Return the full text of a failed item, its one line, and the left file it is about."""
     say = Phrases(gate.language, plan.sides[0].shown)
-    left_root = shown_path(plan.left.root)
-    takes_drift = plan.suite.file is not None and "json" in plan.suite.options["report"]
     text = failure_text(
         records,
         operators=plan.operators,
         by_name=plan.sides[0].by_name,
         width=width,
         rerun=rerun,
-        report_dir=shown_path(_directory(gate, source, plan)) if takes_drift else "",
         is_brief=is_brief,
-        left_root=left_root,
-        right_root=shown_path(plan.right.root),
+        in_full=gate.config.option.msdump_show == "all",
         say=say,
     )
     failing = [record for record in records if record.fails]
     line = one_line(failing[0], say)
     line = say("more_of_operator", line=line, n=len(failing) - 1) if len(failing) > 1 else line
-    return text, line, path_below(left_root, failing[0].left.file)
+    return text, line, path_below(shown_path(plan.left.root), failing[0].left.file)
 
 
 def coverage(gate: Gate, plan: Plan, width: int) -> tuple[str | None, str]:
     """Return why the item `coverage` fails, on a line (``None`` when it passes), and the match report."""
     say = Phrases(gate.language)
     report = pairing_report(plan, gate.replay_share(plan))
-    report = replace(
-        report,
-        left=replace(report.left, directory=shown_path(plan.left.root)),
-        right=replace(report.right, directory=shown_path(plan.right.root)),
-    )
     problems = coverage_problems(report, say)
     return say.joined(problems, "between_clauses") or None, coverage_text(report, width=width, say=say)
 
@@ -190,8 +183,6 @@ def _bundle(gate: Gate, plan: Plan, report: Report, title: str) -> list[Path]:
 def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
     """Print a few lines for each suite, under a heading of ours."""
     say, options = Phrases(gate.language), gate.config.option
-    if gate.hidden and shortens(terminal):
-        terminal.line(say("more_short", n=len(gate.hidden)))
     terminal.section("msdump", sep="=")
     for number, (report, files) in enumerate(gate.reports):
         if number:
@@ -201,7 +192,10 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
             terminal.line(terminal_text(say("both_sides", left=left, right=right)))
         shown = [shown_path(file) for file in files]
         width, again, unfolded = terminal._tw.fullwidth, gate.next_command(report), options.msdump_show == "all"
-        for line in summary_lines(report, width=width, files=shown, rerun=again, unfolded=unfolded, say=say):
+        told = gate.told if terminal.config.option.tbstyle not in _WITHOUT_TEXT else set()
+        orders = {report.records[number].order for digest, number in told if gate.report_of[digest] is report}
+        lines = summary_lines(report, width=width, files=shown, rerun=again, told=orders, unfolded=unfolded, say=say)
+        for line in lines:
             terminal.line(terminal_text(line))
     for line in gate.detail_lines:
         terminal.line(terminal_text(line))
@@ -222,18 +216,6 @@ def _folder(title: str) -> str:
     if not name:
         raise ConfigError(f"no folder can be named after the suite {title!r}")
     return name
-
-
-def shown_path(path: Path | str) -> str:
-    """Return a path, or a URL, as a person would type it from here."""
-    text = str(path)
-    if is_url(text):
-        return text
-    try:
-        relative = os.path.relpath(text)
-    except ValueError:
-        return text
-    return relative if len(relative) < len(text) else text
 
 
 def detail_text(gate: Gate, source: Source, plan: Plan, records: Mapping[int, Record]) -> str:

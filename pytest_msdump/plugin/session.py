@@ -74,9 +74,13 @@ class Gate:
         self.reports: list[tuple[Report, list[Path]]] = []
         self.report_of: dict[str, Report] = {}
         self.detail_lines: list[str] = []
-        # Failing operators that the terminal shows on a line each, and the ids of those that it only counts.
+        # Failing operators that the terminal shows on a line each, how many more are no part of a cause's count, and
+        # the ids of all that it only counts.
         self.shown_lines: list[str] = []
+        self.more = 0
         self.hidden: set[str] = set()
+        # Digest of the plan and number of each pair that is told in full.
+        self.told: set[tuple[str, int]] = set()
         # Test cases of JUnit XML, with the plan and the numbers of their pairs.
         self.cases: list[tuple[tuple[str, tuple[int, ...]], Any]] = []
         self.foreign = 0
@@ -274,9 +278,12 @@ class Gate:
             return []
         found = ((source, plan) for source, plan in self.plans.items() if self.report_of.get(plan.digest) is report)
         source, plan = next(found)
-        number = report.records.index(first)
+        return self.command_of(source, plan, report.records.index(first))
+
+    def command_of(self, source: Source, plan: Plan, number: int) -> list[str]:
+        """Return the words of the command that runs the item of a pair again."""
         name = next(group.name for group in plan.groups if number in group.pairs)
-        return self.rerun_command(source, name, first.left.key.op.label)
+        return self.rerun_command(source, name, plan.pairing.pairs[number].left.key.op.label)
 
     def rerun_command(self, source: Source, name: str, select: str) -> list[str]:
         """Return the words of the shell command that runs just this item again."""

@@ -62,7 +62,7 @@ def test_limits_find_what_the_profile_lets_pass_and_let_rounding_pass(capsys: py
     base = read_limits(Path("msdump.limits.json")).tensors["fc1:output:0"].metrics[EUCLID].base
     assert f"msdump.limits.json: 12 × {base:.3g}" in said
     assert f"{EUCLID} limit {float(f'{12 * base:.4g}'):.3g}"[:40] in said
-    assert "from 1 perturbed run, multiplier assumed" in said
+    assert "from 1 perturbed run; the multiplier is a default, give --control to measure it" in said
 
 
 def test_results_keep_the_base_and_the_file_of_each_limit() -> None:

@@ -185,7 +185,7 @@ def test_without_any_order_no_operator_is_said_to_run_after_another(tmp_path: Pa
         np.save(tmp_path / side / "b.npy", values)
     found = records(tmp_path)["b:output:0"]
     assert found["role"] == "unknown"
-    assert found["role_reason"] == "no graph connects the operators, and nothing says in which order they ran"
+    assert found["role_reason"] == "plain folders hold no graph and no order"
 
 
 def test_what_gathers_from_ranks_that_fail_may_have_got_it_there(tmp_path: Path) -> None:
@@ -251,9 +251,9 @@ def test_roles_stay_when_a_saved_result_is_judged_again_unless_others_fail(
     write_ir(tmp_path, ["a ReLU x", "b ReLU a"])
     results = str(tmp_path / "r" / "results.json")
     assert main(["compare", str(tmp_path / "left"), str(tmp_path / "right"), "--report-dir", str(tmp_path / "r")]) == 1
-    assert "1 cause, 1 inherited" in capsys.readouterr().out
+    assert "1 cause: Default/a; 1 inherited" in capsys.readouterr().out
     assert main(["check", results]) == 1
-    assert "1 cause, 1 inherited" in capsys.readouterr().out
+    assert "1 cause: Default/a; 1 inherited" in capsys.readouterr().out
     # The distance of a is 1, that of b is 2.
     assert main(["check", results, "--threshold=rel_euclid=1.5", "--threshold=norm_max=1.5"]) == 1
     told = capsys.readouterr().out

@@ -188,7 +188,7 @@ def test_what_has_no_partner_between_what_passes_and_what_fails_makes_nothing_un
     report = reported(tmp_path)
     assert roles(report) == {"c": ("cause", ())}
     # It is named: in training a Dropout does more than hand on, and a Conv2d may be what is wrong.
-    assert "between (no partner)" in role_lines(report, width=200)[1]
+    assert "not compared in between: between" in role_lines(report, width=200)[1]
 
 
 # -- A part of the records -------------------------------------------------------------------------------------------

@@ -49,7 +49,9 @@ def test_files_and_references_stand_for_tensors(lenet):
 
 def test_a_map_can_be_given_as_a_dict(lenet):
     pairs = {"Default/conv1-Conv2d/BiasAdd-op0": "conv1"}
-    with pytest.raises(AssertionError, match="coverage is 10 %, below 50 %, and no min_coverage"):
+    with pytest.raises(
+        AssertionError, match="coverage is 10 %, below the 50 % that is demanded unless min_coverage says"
+    ):
         assert_dumps_close(lenet / "target", lenet / "reference", map=pairs)
     assert len(assert_dumps_close(lenet / "target", lenet / "reference", map=pairs, min_coverage=0.1).records) == 1
     with pytest.raises(AssertionError, match="coverage is 10 %"):
@@ -62,7 +64,7 @@ def test_what_covers_little_and_what_fails_ends_with_an_entry_that_pairs_more(le
     entries = json.loads((lenet / "mapping.json").read_text())["entries"]
     truth = {(one["target_op"], one["reference"]) for one in entries}
     known = {"Default/fc2-Dense/BiasAdd-op0": "fc2"}
-    with pytest.raises(AssertionError, match="below 50 %") as few:
+    with pytest.raises(AssertionError, match="below the 50 %") as few:
         assert_dumps_close(lenet / "target", lenet / "reference", map=known)
     with pytest.raises(AssertionError, match="1 fail") as failed:
         assert_dumps_close(lenet / "target_bad", lenet / "reference", map=known)
@@ -206,8 +208,8 @@ VALUES = np.linspace(-1, 2, 12, dtype=np.float32).reshape(3, 4)
 LEADS = {
     "drifts": "2 of 3 tensors fail; cause b\\nc",
     "other_names": "1 of 3 tensors fails; cause c (b\\nc)",
-    "too_few": "coverage is 33.3 %, below the 100 % asked for: 1 of 3 right tensors",
-    "both": "1 of 2 tensors fails; cause b\\nc; coverage is 66.6 %, below the 100 % asked for",
+    "too_few": "coverage is 33.3 %, below the 100 % of min_coverage: 1 of 3 right tensors",
+    "both": "1 of 2 tensors fails; cause b\\nc; coverage is 66.6 %, below the 100 % of min_coverage",
     "nothing": "nothing was compared",
     "close": "DRIFT a\\nb:output:0: relative_euclidean_distance 1 is above 0.001",
     "zeros": "3 hits: tensor_all_zero 3; in ",

@@ -58,7 +58,7 @@ def test_both_tensors_are_written_as_they_were_compared(drifted: Path) -> None:
     told = json.loads((folder / "limits.json").read_text("utf-8"))
     assert told["tensors"][0]["role"] == "cause"
     assert told["tensors"][0]["checks"] == to_json(report.records[0])["checks"]
-    assert index.read_text("utf-8").startswith("op1_Default_a  Default/a\n  role cause")
+    assert index.read_text("utf-8").startswith("op1_Default_a  Default/a\n  cause")
 
 
 def test_its_command_compares_just_this(

@@ -182,11 +182,11 @@ def test_the_file_goes_before_the_profile_and_behind_all_else() -> None:
 
 def test_the_statement_is_a_note_of_the_verdict() -> None:
     statement = (
-        f"{EUCLID} limit 1.32e-06 = 12 × 1.1e-07, {LARGEST} limit 2.52e-06 = 12 × 2.1e-07, from 1 perturbed run, "
+        f"{EUCLID} limit 1.32e-06 = 12 × 1.1e-07, {LARGEST} limit 2.52e-06 = 12 × 2.1e-07, from 1 perturbed run; "
     )
     for more, end in (
-        ({}, "multiplier assumed"),
-        ({"controls": 2}, "multiplier assumed, and high enough for 2 control runs"),
+        ({}, "the multiplier is a default, give --control to measure it"),
+        ({"controls": 2}, "the multiplier is a default, and high enough for 2 control runs"),
         ({"controls": 19, "alpha": 0.05}, "false alarms ≤ 5 % of runs, from 19 control runs"),
     ):
         verdict = verdict_of(measured(relative_euclidean_distance=2e-6), policy(replace(limits_file(), **more)))

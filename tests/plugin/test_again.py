@@ -98,7 +98,7 @@ def test_every_command_that_is_offered_gives_the_same_verdict_again(pytester, fo
     assert found(folder, address) == before
 
     lines = "\n".join(result.outlines).replace("\\\n", " ")
-    (typed,) = {line.strip() for line in re.findall(r"(?m)^ *pytest .*", lines)}
+    (typed,) = set(re.findall(r"(?m)^re-run just this: (pytest .*)", lines))
     (folder / "msdump-report" / "results.json").unlink()
     assert pytester.runpytest(*shlex.split(typed)[1:]).ret == 1
     assert found(folder, address) == before

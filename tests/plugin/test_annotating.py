@@ -46,7 +46,7 @@ def program(pytester: pytest.Pytester, result: Path) -> int:
 @pytest.mark.e2e
 def test_the_cause_is_an_error_at_its_line_and_the_rest_is_counted(pytester: pytest.Pytester, suite: Path) -> None:
     told = commands(pytester.runpytest(suite, *ASKED).stdout.str())
-    place = "file=msdump.toml,line=1,title=msdump%3A Default/conv2-Conv2d/BiasAdd-op0%3Aoutput%3A0::role cause: "
+    place = "file=msdump.toml,line=1,title=msdump%3A Default/conv2-Conv2d/BiasAdd-op0%3Aoutput%3A0::cause, bounded: "
     assert told[0].startswith(f"::error {place}")
     assert "DRIFT Default/conv2-Conv2d/BiasAdd-op0:output:0" in told[0]
     assert told[1:] == ["::notice title=msdump::and 6 inherited; results.json has them all"]

@@ -88,4 +88,4 @@ def test_an_unwritable_place_does_not_hide_the_failure(pytester, dumps):
     (pytester.path / "msdump-report" / "detail").write_text("")
     result = pytester.runpytest(*dumps, "--msdump-detail")
     result.assert_outcomes(passed=2, failed=6)
-    assert "DRIFT op1:output:0" in result.stdout.str()
+    assert "DRIFT  op1:output:0" in result.stdout.str()

@@ -1,4 +1,4 @@
-"""In pytest: causes are shown in full; other failures stay failures and become a line; --msdump-show=all unfolds."""
+"""In pytest: causes are shown in full; what followed from them fails and is counted; --msdump-show unfolds."""
 
 from __future__ import annotations
 
@@ -22,53 +22,74 @@ def suite(pytester: pytest.Pytester, lenet: Path) -> Path:
     return write_suite(pytester.path / "msdump.toml", lenet, "target_bad", extra=extra)
 
 
-def test_inherited_failures_are_a_line_each_and_still_fail(pytester: pytest.Pytester, suite: Path) -> None:
+def test_inherited_failures_are_counted_and_still_fail(pytester: pytest.Pytester, suite: Path) -> None:
     result = pytester.runpytest(suite, "--junitxml=junit.xml")
     result.assert_outcomes(failed=7, passed=4)
     text = result.stdout.str()
-    assert len(FOLDED.findall(text)) == 6
-    assert text.count("worst elements") == 1
-    assert "role cause: bounded: all of its inputs that were compared pass" in text
-    assert "1 cause, 6 inherited; found by the run's own graph" in text
-    assert re.search(r"6 inherited: Default/relu2-ReLU/ReLU-op0,\s+Default/pool2-MaxPool2d/MaxPool-op0", text)
-    assert "FAILED msdump.toml::Default/relu2-ReLU/ReLU-op0 - cosine 0.618 < 0.999" in text
-    # Our summary is the last that is printed, but for pytest's own line.
+    assert FOLDED.findall(text) == []
+    assert text.count("elements differ") == 1
+    assert re.search(r"\nDRIFT  \S+\n +cause, bounded: all of its inputs that were compared pass", text)
+    assert "\n1 cause: Default/conv2-Conv2d/BiasAdd-op0; 6 inherited (--msdump-show=failing)\n" in text
+    assert text.count("all of its inputs that were compared pass") == 1
+    assert len(re.findall("^FAILED ", text, re.MULTILINE)) == 1
+    # Our summary is the last that is printed, but for pytest's own line, and the command to type its last line.
     assert text.index("short test summary info") < text.index("= msdump =")
-    assert re.search(r"re-run just this:\n  pytest msdump.toml::Default/conv2-Conv2d/BiasAdd-op0\n=+ 7 failed", text)
+    assert re.search(r"\nre-run just this: pytest msdump.toml::Default/conv2-Conv2d/BiasAdd-op0\n=+ 7 failed", text)
+    assert text.count("re-run") == 1
     # What machines read has every failure whole.
-    assert (pytester.path / "junit.xml").read_text("utf-8").count("worst elements") == 7
+    assert (pytester.path / "junit.xml").read_text("utf-8").count("elements differ") == 7
+
+
+def test_a_failure_takes_few_lines_and_says_nothing_twice(
+    pytester: pytest.Pytester, suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = pytester.runpytest(suite).outlines
+    assert len(lines) <= 45
+    start = next(place for place, line in enumerate(lines) if line.startswith("DRIFT"))
+    told = [line.strip() for line in lines[start:] if line.strip() and not line.startswith("=")]
+    assert len(told) == len(set(told))
+    assert "would pass" in "".join(told)
+
+
+def test_failing_asks_for_a_line_each(pytester: pytest.Pytester, suite: Path) -> None:
+    text = pytester.runpytest(suite, "--msdump-show=failing").stdout.str()
+    assert len(FOLDED.findall(text.replace("\n    ", " "))) == 6
+    assert text.count("elements differ") == 1
+    assert len(re.findall("^FAILED ", text, re.MULTILINE)) == 7
 
 
 @pytest.mark.parametrize("option", ["--msdump-show=all", "--msdump-full", "--msdump-all"])
 def test_all_unfolds(pytester: pytest.Pytester, suite: Path, option: str) -> None:
     text = pytester.runpytest(suite, option).stdout.str()
-    assert text.count("worst elements") == 7
+    assert text.count("elements differ") == 7
     assert "also failing" not in text
-    assert re.search(r"role inherited from\s+Default/conv2-Conv2d/BiasAdd-op0", text)
-    assert re.search(r"6 inherited: .*Default/fc2-Dense/BiasAdd-op0", text, re.DOTALL)
+    assert re.search(r"inherited from\s+Default/conv2-Conv2d/BiasAdd-op0", text)
+    assert re.search(r"6inherited:.*Default/fc2-Dense/BiasAdd-op0", "".join(text.split()))
 
 
 @pytest.mark.parametrize(
-    ("style", "in_full", "tables", "lines"),
+    ("style", "in_full", "tables", "reasons"),
     [
-        ("-q", 1, 1, 6),
-        ("-v", 1, 1, 6),
-        ("--tb=native", 1, 1, 6),
-        ("--tb=short", 0, 1, 6),
-        ("--tb=line", 0, 0, 6),
-        ("--tb=no", 0, 0, 0),
+        ("-q", 1, 1, 0),
+        ("-v", 1, 1, 0),
+        ("--tb=native", 1, 1, 0),
+        ("--tb=short", 0, 1, 0),
+        ("--tb=line", 0, 0, 1),
+        ("--tb=no", 0, 0, 1),
     ],
 )
 @pytest.mark.full
 def test_styles_mean_what_they_say(
-    pytester: pytest.Pytester, suite: Path, style: str, in_full: int, tables: int, lines: int
+    pytester: pytest.Pytester, suite: Path, style: str, in_full: int, tables: int, reasons: int
 ) -> None:
     result = pytester.runpytest(suite, style)
     result.assert_outcomes(failed=7, passed=4)
     text = result.stdout.str()
-    assert text.count("worst elements") == in_full
+    assert text.count("elements differ") == in_full
     assert len(re.findall(r"^  metric +value +limit", text, re.MULTILINE)) == tables
-    assert len(FOLDED.findall(text)) == lines
+    # Without the text of the failure the summary says why it is the cause.
+    assert len(re.findall(r"cause \S+ \(op \d+ of \d+\): bounded: all of", " ".join(text.split()))) == reasons
 
 
 # -- many failures -----------------------------------------------------------------------------------------------------

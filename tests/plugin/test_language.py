@@ -11,8 +11,8 @@ from plugin.suites import write_suite
 from pytest_msdump.core.settings.options import language_of
 
 GRAPH = Path(__file__).parents[1] / "data" / "localising" / "target_bad" / "ms_output_trace_code_graph_0.ir"
-CHINESE = ("1 个起因，6 个继承；依据：运行自身的计算图", "角色：起因；", "；起因：", "超限  ", "右侧 = 标杆")
-ENGLISH = ("1 cause, 6 inherited", "role cause", "; cause: ", "DRIFT  ", "right = reference")
+CHINESE = ("1 个起因：Default/conv2", "起因，已限定范围：", "超限  ", "右侧 = 标杆", "余弦相似度")
+ENGLISH = ("1 cause: Default/conv2", "cause, bounded: ", "DRIFT  ", "right = reference", "  cosine   ")
 
 
 @pytest.fixture
@@ -43,8 +43,8 @@ def test_the_locale_decides_unless_somebody_says_it(
     pytester: pytest.Pytester, suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
-    assert CHINESE[3] in pytester.runpytest_subprocess(suite, "-k", "conv2").stdout.str()
-    assert ENGLISH[3] in pytester.runpytest_subprocess(suite, "-k", "conv2", "--msdump-lang=en").stdout.str()
+    assert CHINESE[2] in pytester.runpytest_subprocess(suite, "-k", "conv2").stdout.str()
+    assert ENGLISH[2] in pytester.runpytest_subprocess(suite, "-k", "conv2", "--msdump-lang=en").stdout.str()
 
 
 def test_an_unknown_language_is_a_usage_error(pytester: pytest.Pytester, suite: Path) -> None:

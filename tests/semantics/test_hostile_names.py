@@ -268,7 +268,7 @@ def test_a_command_of_a_failure_runs_that_operator_again(tmp_path: Path, by_mani
     sides = (f"--msdump-left={by_manifest / 'left'}", f"--msdump-right={by_manifest / 'right'}")
     name = NAMES[9]
     printed = _run(tmp_path, "pytest", *sides, f"--msdump-select={name}", codes=(1,))
-    line = printed.partition("re-run just this:\n")[2].partition("\n\n")[0]
+    line = printed.partition("re-run just this:")[2].partition("\n=")[0]
     line = line.replace("pytest ", f"{sys.executable} -m pytest ", 1)
     again = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "1 failed, 1 passed" in again.stdout

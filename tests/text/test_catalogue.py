@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import pytest_msdump
 from pytest_msdump.capabilities.html.words import PAGE
 from pytest_msdump.core import ports
+from pytest_msdump.core.facts.metrics import METRICS, title_of
 from pytest_msdump.core.text import Message, Phrases, in_clauses, message_of, plain_text, say
 from pytest_msdump.core.text.phrases import CATALOGUES, catalogue
 
@@ -54,6 +55,20 @@ def test_no_code_has_one_sentence_here_and_another_there() -> None:
     for code in PAGE.keys() & EN.keys():
         english = EN[code]
         assert PAGE[code] == (english if isinstance(english, str) else english[1], ZH[code]), code
+
+
+def test_a_metric_has_a_title_in_both_languages_and_one_of_a_user_its_id() -> None:
+    own = {name: fact for name, fact in METRICS.items() if fact.define is None}
+    assert [name for name, fact in own.items() if not (fact.title.isascii() and re.search("[一-鿿]", fact.zh))] == []
+    assert len({fact.zh for fact in own.values()}) == len(own)
+    assert title_of("one_of_a_user", "zh") == title_of("one_of_a_user", "en") == "one_of_a_user"
+    said = Message("above_limit", {"metric": "rmse_of_mine", "value": 2.0, "limit": 1.0, "rule": "r", "detail": None})
+    assert say(said, "zh") == "rmse_of_mine 为 2，高于阈值 1（r）"
+
+
+@pytest.mark.parametrize("code", [code for code in EN if "{metric" in str(ZH[code])])
+def test_a_chinese_sentence_names_a_metric_by_its_title(code: str) -> None:
+    assert "{metric}" not in str(ZH[code])
 
 
 @pytest.mark.parametrize("code", [code for code in EN if code != "in_two_languages"])

@@ -405,7 +405,7 @@ class _Part:
             role=role.name or None,
             causes=self._addresses(role.causes),
             suspects=tuple(map(self._label, role.suspects)),
-            role_reason=reason_text(why) if role.name and why is not None else "",
+            role_reason=reason_text(why, key.op.label) if role.name and why is not None else "",
             role_why=why,
         )
 

@@ -27,7 +27,7 @@ class _Way(NamedTuple):
     """What leads to a tensor: the nearest operators that were compared, and those between that were not."""
 
     start: tuple[OperatorRun, ...]
-    between: frozenset[OperatorRun]
+    between: tuple[OperatorRun, ...]
 
 
 class Regions:
@@ -75,7 +75,7 @@ class Regions:
             is_call = (end.kind, end.name, end.slot) == (run.kind, run.name, run.slot)
             # What a cache or a state keeps is wrong wherever it is read.
             is_kept = not set(earlier.start).isdisjoint(way.start) and self._is_within(other, module)
-            if earlier.between & way.between or is_call or is_kept or (is_same and self._is_code(run)):
+            if set(earlier.between) & set(way.between) or is_call or is_kept or (is_same and self._is_code(run)):
                 self._inherit(run, owner)
                 return
         is_exact = run.kind == "op" and not way.between and not is_fed_otherwise and self._is_known(run)
@@ -215,7 +215,7 @@ class Regions:
                     between[producer] = None
                     waiting.append(producer)
         shown = [one for one in start if one.kind in ("op", "input", "rest")][:MOST_LISTED]
-        return _Way(tuple(shown), frozenset(between))
+        return _Way(tuple(shown), tuple(between))
 
 
 def _is_of(given: OperatorRun, module: OperatorRun) -> bool:

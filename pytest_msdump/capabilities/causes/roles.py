@@ -38,35 +38,35 @@ def reason_of(record: Record, say: Phrases) -> str:
     for one in record.diagnosis:
         if any(one.id in names for names in ports.values("TOGETHER").values()):
             return terminal_text(say.of(one.evidence))
-    if why is None or not say.knows(f"why_{why.why}") or (say.language == ENGLISH.language and record.role_reason):
+    if why is None or not say.knows(f"why_{why.why}") or (say.is_english and record.role_reason):
         return terminal_text(record.role_reason)
-    return terminal_text(reason_text(why, say))
+    return terminal_text(reason_text(why, record.left.key.op.label, say))
 
 
-def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
-    """Return a reason as a sentence.
+def reason_text(why: RoleReason, operator: str, say: Phrases = ENGLISH) -> str:
+    """Return why an operator has its role, as a sentence.
 
-    >>> reason_text(RoleReason("unseen", (Suspect("conv3", "not dumped"),)))
+    >>> reason_text(RoleReason("unseen", (Suspect("conv3", "not dumped"),)), "bn2")
     'not all of its inputs were compared: conv3 (not dumped)'
-    >>> reason_text(RoleReason("grew", growth=ErrorGrowth(0.25, 10.5, 1, 42.0, "bn2")))
+    >>> reason_text(RoleReason("grew", growth=ErrorGrowth(0.25, 10.5, 1, 42.0, "bn2")), "bn2")
     'an input of it, or an operator before it, fails, too; its error grew × 42, from 0.25 to 10.5 of its limit'
     """
-    text = _reason_alone(why, say)
+    text = _reason_alone(why, operator, say)
     return say(f"certainty_{why.certainty}", text=text) if why.certainty else text
 
 
 def with_shown_names(records: Iterable[Record], shown: Mapping[str, str]) -> tuple[Record, ...]:
     """Return records whose reasons have the names under which operators are shown."""
     say = ENGLISH.calling(shown)
-    return tuple(
-        replace(record, role_reason=reason_text(why, say))
-        if shown and (why := record.role_why) and record.role_reason == reason_text(why)
-        else record
-        for record in records
-    )
+    named = []
+    for record in records:
+        why, operator = record.role_why, record.left.key.op.label
+        is_ours = shown and why is not None and record.role_reason == reason_text(why, operator)
+        named.append(replace(record, role_reason=reason_text(why, operator, say)) if is_ours and why else record)
+    return tuple(named)
 
 
-def _reason_alone(why: RoleReason, say: Phrases) -> str:
+def _reason_alone(why: RoleReason, operator: str, say: Phrases) -> str:
     suspects = say.named((_suspect_text(one, say) for one in why.suspects), _MOST_NAMED)
     grown = _numbers(why.growth, say)
     parts = [say(f"why_{why.why}", suspects=suspects, **grown)]
@@ -81,7 +81,12 @@ def _reason_alone(why: RoleReason, say: Phrases) -> str:
     parts += [say("left_out", names=say.named(why.left_out, _MOST_NAMED))] if why.left_out else []
     if why.why not in _OF_CAUSES:
         return say.joined(parts, "between_clauses")
-    parts += [say("or_before", suspects=suspects)] if suspects else []
+    # Where they are between two tensors that were compared, the region names them.
+    if why.suspects and not (why.region is not None and why.region.operators):
+        names = [_counted(one, say) for one in why.suspects[:_MOST_NAMED]]
+        text, more = say.joined(names, "between_choices"), len(why.suspects) - len(names)
+        text = say("names_and_more", names=text, n=more) if more else text
+        parts.append(say("or_before", operator=say.name(operator), suspects=text))
     parts += [say("given_unseen", names=say.named(why.given, _MOST_NAMED))] if why.given else []
     parts += [say("given_before", names=say.named(why.before, _MOST_NAMED))] if why.before else []
     return say.joined(parts, "between_clauses")
@@ -124,12 +129,16 @@ def step_text(factor: float, say: Phrases = ENGLISH) -> str:
 
 
 def _suspect_text(suspect: Suspect, say: Phrases) -> str:
-    operator, state, before = say.name(suspect.operator), suspect.state, suspect.before
-    code = f"state_{state.replace(' ', '_')}"
-    name = operator
-    if before is not None:
-        name = say("operators_before" if before else "operations_before", n=before, operator=operator)
-    return say("in_brackets", text=name, aside=say(code) if say.knows(code) else state)
+    code = f"state_{suspect.state.replace(' ', '_')}"
+    return say("in_brackets", text=_counted(suspect, say), aside=say(code) if say.knows(code) else suspect.state)
+
+
+def _counted(suspect: Suspect, say: Phrases) -> str:
+    """Return the name of an operator, or how many operators before it are meant."""
+    operator, before = say.name(suspect.operator), suspect.before
+    if before is None:
+        return operator
+    return say("operators_before" if before else "operations_before", n=before, operator=operator)
 
 
 MOST_LISTED = 8
@@ -506,4 +515,5 @@ def _outcome(record: Record) -> str:
 
 def _with_role(record: Record, name: str, causes: tuple[str, ...], why: RoleReason) -> Record:
     suspects = tuple(one.operator for one in why.suspects)
-    return replace(record, role=name, causes=causes, suspects=suspects, role_reason=reason_text(why), role_why=why)
+    reason = reason_text(why, record.left.key.op.label)
+    return replace(record, role=name, causes=causes, suspects=suspects, role_reason=reason, role_why=why)

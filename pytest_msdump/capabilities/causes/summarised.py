@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from pytest_msdump.capabilities.causes.roles import reason_of, region_text, step_text
 from pytest_msdump.capabilities.suggest.fingerprint import fit_text
@@ -50,9 +50,11 @@ class SummarisedCauses(Summariser):
         source = record.line
         return f"{source.file.rpartition('/')[2]}:{source.line}" if source is not None else ""
 
-    def summary_lines(self, report: Report, *, width: int, unfolded: bool, say: Phrases) -> list[str]:
+    def summary_lines(
+        self, report: Report, *, width: int, told: Collection[int], unfolded: bool, say: Phrases
+    ) -> list[str]:
         """Return how many operators caused and inherited errors, and which."""
-        return role_lines(report, width=width, unfolded=unfolded, say=say)
+        return role_lines(report, width=width, told=told, unfolded=unfolded, say=say)
 
     def advice_lines(self, report: Report, *, width: int, unfolded: bool, say: Phrases) -> list[str]:
         """Return which pairs look wrong, and the map entries that would correct them."""
@@ -63,19 +65,34 @@ class SummarisedCauses(Summariser):
         return [text for text in (loose_limits(report.records, say),) if text]
 
 
-def role_lines(report: Report, *, width: int, unfolded: bool = False, say: Phrases = ENGLISH) -> list[str]:
-    """Return how many operators caused and inherited errors, and which; `unfolded` lists all of them."""
+def role_lines(
+    report: Report, *, width: int, told: Collection[int] = (), unfolded: bool = False, say: Phrases = ENGLISH
+) -> list[str]:
+    """Return how many operators caused and inherited errors, and which; `unfolded` lists all of them.
+
+    Of operators in `told` the reason was given before.
+    """
     # One record for each failing operator: a cause before others.
     found: dict[int, Record] = {}
     for record in with_causes_first(record for record in report.records if record.role is not None):
         found.setdefault(record.order, record)
     operators = [found[order] for order in sorted(found)]
     lines: list[str] = []
-    if operators:
-        lines += hanging(terminal_text(_headline(operators, report.localised_by, say)), width)
+    reasons = {reason_of(record, say) if record.role == "unknown" else "" for record in operators}
+    if len(reasons) == 1 and "" not in reasons:
+        lines += hanging(say("start_unknown", n=len(operators), reason=reasons.pop()), width)
+    elif operators:
         label = labeller(report.records, say)
+        first, *others = with_causes_first(operators)
+        if first.role == "cause" and first.order in told and all(first.left.address in one.causes for one in others):
+            line = "inherited_line" if unfolded else "inherited_count"
+            texts = [say("one_cause", operator=label(first)), *_below(line, others, unfolded, say)]
+            text = say.joined(texts, "between_clauses")
+            by = "" if report.localised_by == "graph" else report.localised_by
+            return hanging(terminal_text(_found_by(text, by, say)), width)
+        lines += hanging(terminal_text(_headline(operators, report.localised_by, say)), width)
         for role in ("cause", "accumulated"):
-            lines += _heads(operators, role, report.left.operators, label, width, unfolded, say)
+            lines += _heads(operators, role, report.left.operators, label, width, told, unfolded, say)
         lines += _unknown(operators, label, width, unfolded, say)
         alone = [record for record in operators if record.role == "inherited" and not record.causes]
         if alone:
@@ -99,13 +116,18 @@ def role_line(record: Record, say: Phrases = ENGLISH) -> str:
         names = say.named((operator_of(one, say) for one in record.causes), _MOST_NAMED)
         text = say("role_from", role=text, names=names)
     because = reason_of(record, say)
-    return say("role_because", role=text, reason=because) if because else text
+    if record.role_why is not None and record.role_why.certainty:
+        return say.joined((text, because))
+    return say("after_label", label=text, text=because) if because else text
 
 
 def _headline(operators: Iterable[Record], by: str, say: Phrases) -> str:
     roles = Counter(record.role for record in operators)
     counted = ("cause", "accumulated", "inherited", "unknown")
-    text = say.joined(say(f"count_{role}", n=roles[role]) for role in counted if roles[role])
+    return _found_by(say.joined(say(f"count_{role}", n=roles[role]) for role in counted if roles[role]), by, say)
+
+
+def _found_by(text: str, by: str, say: Phrases) -> str:
     if not by:
         return text
     sources = (say(_BY[part]) if part in _BY else part for part in by.split(" and "))
@@ -113,7 +135,14 @@ def _headline(operators: Iterable[Record], by: str, say: Phrases) -> str:
 
 
 def _heads(
-    operators: Iterable[Record], role: str, count: int, label: Label, width: int, unfolded: bool, say: Phrases
+    operators: Iterable[Record],
+    role: str,
+    count: int,
+    label: Label,
+    width: int,
+    told: Collection[int],
+    unfolded: bool,
+    say: Phrases,
 ) -> Iterator[str]:
     """Yield each operator of a role that no other has caused, and below it what followed from it."""
     entries = list(operators)
@@ -136,12 +165,12 @@ def _heads(
     for record, *others in shown:
         later = [one for head in (record, *others) for one in again.pop(head.left.address, ())]
         place = {"place": record.order + 1, "operators": count}
-        text = say(f"{role}_line", operator=label(record), reason=reason_of(record, say), **place)
-        yield from hanging(terminal_text(text), width, indent=2)
+        head = say(f"{role}_line", operator=label(record), **place)
+        reason = "" if record.order in told else reason_of(record, say)
+        texts = [say("after_label", label=head, text=reason) if reason else head]
         if others or later:
             names = say.named(map(label, (*others, *later)), _MOST_NAMED)
-            same = say("same_in", n=len(others) + len(later), names=names)
-            yield from hanging(terminal_text(same), width, indent=9)
+            texts.append(say("same_in", n=len(others) + len(later), names=names))
         for line, found in followers:
             below = [
                 one
@@ -149,7 +178,11 @@ def _heads(
                 for one in found.get((head.left.at.part, head.left.address), [])
             ]
             below = [one for one in below if one.left.address not in one.causes]
-            yield from _below(line, list({one.order: one for one in below}.values()), width, unfolded, say)
+            texts += _below(line, list({one.order: one for one in below}.values()), unfolded, say)
+        if not reason:
+            texts = [say.joined(texts, "between_clauses")]
+        for indent, text in zip((2, *[9] * len(texts)), texts, strict=False):
+            yield from hanging(terminal_text(text), width, indent=indent)
     if rest := len(heads) - sum(map(len, shown)):
         more = {"cause": "more_causes", "accumulated": "more_accumulated"}[role]
         yield f"  {say(more, n=rest)}"
@@ -172,10 +205,10 @@ def _followers(entries: Iterable[Record], role: str = "inherited") -> dict[tuple
     return found
 
 
-def _below(line: str, followers: Sequence[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
+def _below(line: str, followers: Sequence[Record], unfolded: bool, say: Phrases) -> Iterator[str]:
     if followers:
         names = say.named((label_of(one, say) for one in followers), len(followers) if unfolded else _MOST_NAMED)
-        yield from hanging(terminal_text(say(line, n=len(followers), names=names)), width, indent=9)
+        yield say(line, n=len(followers), names=names)
 
 
 def _unknown(operators: Iterable[Record], label: Label, width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
@@ -187,6 +220,9 @@ def _unknown(operators: Iterable[Record], label: Label, width: int, unfolded: bo
             by_reason.setdefault(reason_of(record, say), []).append(record)
     followers = _followers(entries)
     reasons = list(by_reason.items())
+    if len(reasons) == 1 and len(entries) == len(reasons[0][1]):
+        # The headline says it.
+        return
     for because, members in reasons if unfolded else reasons[:_MOST_CAUSES]:
         names = say.named(map(label, members), len(members) if unfolded else _MOST_NAMED)
         yield from hanging(terminal_text(say("unknown_line", names=names, reason=because)), width, indent=2)
@@ -195,7 +231,8 @@ def _unknown(operators: Iterable[Record], label: Label, width: int, unfolded: bo
             for record in members
             for one in followers.get((record.left.at.part, record.left.address), [])
         }
-        yield from _below("inherited_line", [below[order] for order in sorted(below)], width, unfolded, say)
+        for text in _below("inherited_line", [below[order] for order in sorted(below)], unfolded, say):
+            yield from hanging(terminal_text(text), width, indent=9)
     if len(reasons) > _MOST_CAUSES and not unfolded:
         yield f"  {say('more_unknown', n=len(reasons) - _MOST_CAUSES)}"
 

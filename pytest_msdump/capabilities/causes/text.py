@@ -15,14 +15,17 @@ by_graph | the run's own graph | 运行自身的计算图
 by_right_graph | the right side's graph | 右侧的计算图
 by_fusion | the fusion JSON | 融合规则 JSON
 by_order | execution order (no graph connects the operators) | 执行顺序（没有计算图说明算子间的连接）
-cause_line | cause  {operator} (op {place} of {operators}): {reason} | 起因  {operator}（第 {place} 个算子，共 {operators} 个）：{reason}
+start_unknown | {n} operator fails; whether it started there is unknown: {reason} | {n} operators fail; which one started it is unknown: {reason} | {n} 个算子未通过；无法得知起因在哪一个：{reason}
+one_cause | 1 cause: {operator} | 1 个起因：{operator}
+cause_line | cause  {operator} (op {place} of {operators}) | 起因  {operator}（第 {place} 个算子，共 {operators} 个）
 more_causes | and {n} more causes; --msdump-show=all lists them | 另有 {n} 个起因；--msdump-show=all 可全部列出
 same_in | the same in {n} more: {names} | 另有 {n} 处相同：{names}
+inherited_count | {n} inherited (--msdump-show=failing) | 被 {n} 个继承（--msdump-show=failing）
 inherited_line | {n} inherited: {names} | 被 {n} 个继承：{names}
-accumulated_line | accumulated  {operator} (op {place} of {operators}): {reason} | 累积  {operator}（第 {place} 个算子，共 {operators} 个）：{reason}
+accumulated_line | accumulated  {operator} (op {place} of {operators}) | 累积  {operator}（第 {place} 个算子，共 {operators} 个）
 accumulated_after | {n} accumulated after it: {names} | 其后另有 {n} 个累积：{names}
 more_accumulated | and {n} more accumulated; --msdump-show=all lists them | 另有 {n} 个累积；--msdump-show=all 可全部列出
-unknown_line | unknown  {names}: {reason} | 来源不明  {names}：{reason}
+unknown_line | did it start here? unknown  {names}: {reason} | 起因是否在此？无法得知  {names}：{reason}
 more_unknown | and {n} more reasons; --msdump-show=all lists them | 另有 {n} 种原因；--msdump-show=all 可全部列出
 without_cause | inherited  {names}: their inputs fail, and what made them is unknown (not compared or no graph) | 继承  {names}：其输入未通过，而这些输入的来源未比对，或没有计算图说明来源
 amplifying | error amplification (output error / input error): {names} | 误差放大倍数（输出误差 / 输入误差）：{names}
@@ -31,16 +34,16 @@ loose_limits | these limits are loose: the mistake may be far ahead of the first
 step_times | × {factor} | 增长 × {factor}
 step_from_equal | from 0 | 由 0 增长
 largest_growth | the largest growth is {step} at {operator} | 增长最大处为 {operator}：{step}
-role_cause | role cause | 角色：起因
-role_accumulated | role accumulated | 角色：累积
-role_inherited | role inherited | 角色：继承
-role_unknown | role unknown | 角色：来源不明
+role_cause | cause | 起因
+role_accumulated | accumulated | 累积
+role_inherited | inherited | 继承
+role_unknown | Did it start here? Unknown | 起因是否在此？无法得知
 # why it has its role: the English stands in results.json
 why_unseen | not all of its inputs were compared: {suspects} | 其输入没有全部比对：{suspects}
 why_shared | other failing operators share an input that was not compared: {suspects} | 其他未通过的算子与它共用一个未比对的输入：{suspects}
 why_circle | it is in a loop of operators that all fail: {suspects} | 它所在的环中算子均未通过：{suspects}
 why_order | no graph connects the operators: it runs after a failing one, but may be wrong by itself | 没有计算图说明算子间的连接；它排在某个未通过的算子之后，也可能自身就有误
-why_no_order | no graph connects the operators, and nothing says in which order they ran | 没有计算图说明算子间的连接，执行顺序也未知
+why_no_order | plain folders hold no graph and no order | 普通文件夹不含计算图，也不含执行顺序
 why_order_jump | no graph connects the operators; the largest jump before it in execution order is {step} at {at}, still within its limit | 没有计算图说明算子间的连接；此前按执行顺序最大的跳变在 {at} 处（{step}），仍在阈值之内
 why_feeds | no graph shows its inputs | 没有计算图说明其输入
 why_earlier | its input may come from an earlier part of the run, which fails, too | 其输入可能来自运行中更早的部分，而那部分也未通过
@@ -68,7 +71,8 @@ region_output | up to the output of {end} | 直到 {end} 的输出
 grown | its error grew {step}, from {start} to {end} of its limit | 其误差{step}，由阈值的 {start} 增至 {end}
 grown_from_equal | its error is {end} of its limit, and its inputs are equal | 其误差为阈值的 {end}，而其输入相等
 left_out | its input on the right has no partner: {names} | 它在右侧的输入没有配对：{names}
-or_before | it, or an operator before it that was not compared: {suspects} | 起因是它，或在它之前未比对的算子：{suspects}
+or_before | the mistake is in {operator}, or in {suspects} before it (not compared) | 错误在 {operator}，或在其之前的 {suspects}（未比对）
+between_choices |  or  | 或
 given_unseen | not compared: {names} | 未比对：{names}
 given_before | not compared with their values before the step: {names} | 未比对本步之前的值：{names}
 operators_before | {n} operator before {operator} | {n} operators before {operator} | {operator} 之前的 {n} 个算子
@@ -81,7 +85,6 @@ state_compared_in_part | compared in part | 仅部分比对
 state_not_selected | not selected | 未选中
 state_fails | fails | 未通过
 state_passes | passes | 通过
-role_because | {role}: {reason} | {role}；{reason}
 role_from | {role} from {names} | {role}（来自 {names}）
 # pairs that look wrong
 better_right | {names} on the right fits far better ({why}): a wrong pair, or the left computes the wrong tensor here | 右侧的 {names} 更吻合（{why}）：配对有误，或左侧在此处算出了别的张量

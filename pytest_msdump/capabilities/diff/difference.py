@@ -244,7 +244,7 @@ def _share(metric: str, one: Tensor) -> float:
 
 def _change(code: str, metric: str, old: Tensor | None, new: Tensor | None, **more: str) -> Message:
     values = ["–" if one is None else _short(one.numbers.get(metric)) for one in (old, new)]
-    return Message(code, {"metric": METRICS[metric].title, "before": values[0], "after": values[1], **more})
+    return Message(code, {"metric": metric, "before": values[0], "after": values[1], **more})
 
 
 def _short(value: float | None) -> str:

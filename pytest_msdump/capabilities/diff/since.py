@@ -45,7 +45,7 @@ def _found(report: Report) -> Difference | None:
 class SummarisedDifference(Summariser):
     """What became better and worse, behind what started the failures."""
 
-    def summary_lines(self, report: Report, *, width: int, unfolded: bool, say: Phrases) -> Sequence[str]:
+    def summary_lines(self, report: Report, *, width: int, unfolded: bool, say: Phrases, **_: object) -> Sequence[str]:
         """Return the outcome, and the worst tensors."""
         found = _found(report)
         if found is None:

@@ -30,11 +30,11 @@ diff_title_gone | gone: no longer compared | 消失：不再比对
 diff_more | and {n} more | 另有 {n} 个
 # why
 diff_turned | {before} → {after} | {before} → {after}
-diff_number | {metric} {before} → {after}, limit {limit} | {metric} {before} → {after}，阈值 {limit}
-diff_changed | {metric} {before} → {after} | {metric} {before} → {after}
-diff_crossed | {metric} {before} → {after}: beyond the limit before, {limit}, and within the one now, {bound} | {metric} {before} → {after}：超出之前的阈值 {limit}，但在现在的阈值 {bound} 之内
-diff_loosened | limit loosened: {metric} {before} → {after}, limit {limit} → {bound} | 阈值放宽：{metric} {before} → {after}，阈值 {limit} → {bound}
-diff_tightened | limit tightened: {metric} {before} → {after}, limit {bound} → {limit} | 阈值收紧：{metric} {before} → {after}，阈值 {bound} → {limit}
+diff_number | {metric:metric} {before} → {after}, limit {limit} | {metric:metric} {before} → {after}，阈值 {limit}
+diff_changed | {metric:metric} {before} → {after} | {metric:metric} {before} → {after}
+diff_crossed | {metric:metric} {before} → {after}: beyond the limit before, {limit}, and within the one now, {bound} | {metric:metric} {before} → {after}：超出之前的阈值 {limit}，但在现在的阈值 {bound} 之内
+diff_loosened | limit loosened: {metric:metric} {before} → {after}, limit {limit} → {bound} | 阈值放宽：{metric:metric} {before} → {after}，阈值 {limit} → {bound}
+diff_tightened | limit tightened: {metric:metric} {before} → {after}, limit {bound} → {limit} | 阈值收紧：{metric:metric} {before} → {after}，阈值 {bound} → {limit}
 diff_permitted | passes by a permission or an excuse that it did not have | 凭之前没有的许可或豁免通过
 diff_judged_otherwise | the profile or the rule for NaN and Inf is another one | 阈值方案或 NaN、Inf 的规则不同
 diff_fewer | {n:,} of {total:,} elements are compared now | 现在只比对 {total:,} 个元素中的 {n:,} 个

@@ -11,7 +11,7 @@ from os.path import commonprefix
 from typing import Any
 
 from pytest_msdump.capabilities.causes.summarised import loose_limits
-from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.facts.metrics import METRICS, title_of
 from pytest_msdump.core.limits.permissions import permission_sentences
 from pytest_msdump.core.model.comparison import Finding
 from pytest_msdump.core.model.record import COUNTS_IDS, OF_IDS, Check, Local, Record, ReportedTensor
@@ -378,9 +378,8 @@ def _words(records: Sequence[Record]) -> Iterable[tuple[str, list[Any]]]:
         yield name, [getattr(record.left.at, name) for record in records]
 
 
-def _fact(name: str) -> tuple[str, str]:
-    fact = METRICS.get(name)
-    return (fact.title, fact.direction) if fact else (name, "low")
+def _fact(name: str) -> tuple[str, str, str]:
+    return (title_of(name, "en"), METRICS[name].direction if name in METRICS else "low", title_of(name, "zh"))
 
 
 def _number(value: Any) -> Any:

@@ -219,10 +219,10 @@ def _runs(numbers: Sequence[int]) -> Message:
     return Message("repeat_run" if len(numbers) == 1 else "repeat_runs", {"numbers": names})
 
 
-def _why_text(why: Message | RoleReason, say: Phrases, *, has_others: bool) -> str:
+def _why_text(why: Message | RoleReason, operator: str, say: Phrases, *, has_others: bool) -> str:
     if isinstance(why, Message):
         return say.of(why)
-    text = say(f"repeat_{why.why}") if why.why in _SAID else reason_text(why, say)
+    text = say(f"repeat_{why.why}") if why.why in _SAID else reason_text(why, operator, say)
     return say("repeat_but_given", why=text) if has_others else text
 
 
@@ -240,6 +240,6 @@ def repeat_lines(found: Repeats, say: Phrases = ENGLISH) -> Iterator[str]:
         line = say("repeat_made_at", place=tensor.source.place) if tensor.source else ""
         name = f"{tensor.address} ({what})" if what else tensor.address
         yield say(f"repeat_lead_{lead}", text=say("repeat_differs", name=name, runs=_runs(one.runs), line=line))
-        yield f"       {_why_text(one.why, say, has_others=bool(found.given))}"
+        yield f"       {_why_text(one.why, tensor.address, say, has_others=bool(found.given))}"
     if len(found.differences) > _SHOWN:
         yield say("and_more_operators", n=len(found.differences) - _SHOWN)

@@ -151,7 +151,7 @@ def _said(row: Mapping[str, Any]) -> Message:
 class SummarisedQuantised(Summariser):
     """The operators that quantise, in order."""
 
-    def summary_lines(self, report: Report, *, width: int, unfolded: bool, say: Phrases) -> list[str]:
+    def summary_lines(self, report: Report, *, width: int, unfolded: bool, say: Phrases, **_: object) -> list[str]:
         """Return the operators whose own quantisation adds most."""
         rows = report.parts[_NAME].rows if isinstance(report.parts.get(_NAME), Ordered) else ()
         return [*_lines(rows, width, len(rows) if unfolded else _MOST_ROWS, say)]

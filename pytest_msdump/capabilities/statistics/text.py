@@ -11,7 +11,7 @@ detail_interval | : {low:number} to {high:number} by sketches | ，按概要在 
 # from statistics
 statistic_explains | {why}: {statistic} is {left:number} left, {right:number} right | {why}：{statistic} 左侧 {left:number}，右侧 {right:number}
 slice_norms_explain | {why}, at least: the norm of slices {first} to {last} is {left:number} left, {right:number} right | {why}，这是下限：切片 {first} 至 {last} 的范数，左侧 {left:number}，右侧 {right:number}
-no_accuracy_limit_judged | no limit on accuracy could be judged without the tensors: {listed}; give one that can, e.g. {metric}, or compare the tensors themselves | 没有张量，精度阈值均无法判定：{listed}；请给出能判定的，例如 {metric}，或比对张量本身
+no_accuracy_limit_judged | no limit on accuracy could be judged without the tensors: {listed}; give one that can, e.g. {metric}, or compare the tensors themselves | 没有张量，精度阈值均无法判定：{listed}；请给出能判定的，例如 {metric:metric}，或比对张量本身
 no_common_statistic | the sides have no finite statistic of their values in common: the left has {left}; the right has {right} | 两侧没有共有的有限数值统计量：左侧有 {left}；右侧有 {right}
 statistic_changed_sign | {statistic} changed its sign: {left:number} left, {right:number} right | {statistic} 的符号改变：左侧 {left:number}，右侧 {right:number}
 elements_changed_sign | at least {n} of {elements} elements changed their sign, more than {share:g} of them | {elements} 个元素中至少 {n} 个符号改变，超过 {share:g}
@@ -26,7 +26,7 @@ digests_differ | digests differ: the tensors are not equal bit for bit | 摘要�
 digests_equal | digests are equal, and so are all bits | 摘要相同：逐位相等
 digests_prove_nothing | {listed} is equal, which proves nothing: other values can have it, too | {listed} 相同不能证明什么：其他数值也可能得到它
 places_not_saved | both sides have NaN or Inf, at places that were not saved: nonfinite_mismatch is not judged ({rule}); compare the tensors themselves | 两侧都有 NaN 或 Inf，但位置未保存：nonfinite_mismatch 未判定（{rule}）；请比对张量本身
-too_close | {metric} is at {low:g} to {high:g} of its limit {limit} by sketches ({rule}): compare the tensors themselves | 按概要，{metric} 为其阈值 {limit} 的 {low:g} 至 {high:g} 倍（{rule}）：请比对张量本身
+too_close | {metric} is at {low:g} to {high:g} of its limit {limit} by sketches ({rule}): compare the tensors themselves | 按概要，{metric:metric} 为其阈值 {limit} 的 {low:g} 至 {high:g} 倍（{rule}）：请比对张量本身
 sketches_equal_digests_differ | digests differ, and sketches see no difference; compare the tensors themselves | 摘要不同，而概要看不出差异；请比对张量本身
 sketches_of_two_sizes | sketches of {left} and {right} buckets cannot be compared; record or sketch one side again | {left} 个桶与 {right} 个桶的概要无法比对；请重新记录或概括其中一侧
 sketches_of_two_orders | sketches of tensors whose axes are in another order cannot be compared; keep the tensors of one side | 两侧张量的轴顺序不同，其概要无法比对；请保留一侧的张量

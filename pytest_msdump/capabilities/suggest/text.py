@@ -31,7 +31,7 @@ suggested_none | no suggestion for these right tensors | 以下右侧张量没�
 suggested_copies | these right tensors hold the values of another one that has a partner | 以下右侧张量与另一个已配对的张量数值相同
 suggested_unread | not looked at | 未查看
 ambiguous_against | ambiguous: {name}: values are those of another tensor than names or order say; has the port mixed them up? Then take the entry whose names are right, which fails until the port is mended | 无法确定：{name}：数值与名称或次序所指的张量不符；移植模型是否将两者弄混？若是，请采用名称正确的条目，移植模型修正之前它不会通过
-ambiguous_one | ambiguous: {name} may be this one | 无法确定：{name} 可能是以下这一个
-ambiguous_among | ambiguous: {name} may be any of these {n} | 无法确定：{name} 可能是以下 {n} 个之一
+ambiguous_one | uncomment this entry to compare {name} | 取消注释以下条目即可比对 {name}
+ambiguous_among | uncomment one of these {n} entries to compare {name} | 取消注释以下 {n} 个条目之一即可比对 {name}
 """
 )

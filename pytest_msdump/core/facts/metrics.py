@@ -23,7 +23,7 @@ class MetricFact(NamedTuple):
     Parameters
     ----------
     title : str
-        Heading in tables.
+        Heading in English tables.
     direction : str
         ``"high"`` (fails below its limit), ``"low"`` (fails above it) or ``"none"`` (takes no limit).
     short : str, optional
@@ -41,6 +41,8 @@ class MetricFact(NamedTuple):
     of : str, optional
         The key of a rule that calls tensors what this metric is for, such as ``"logits"``. Limits of a profile and of
         the command line on it hold for these alone.
+    zh : str, optional
+        Heading in Chinese tables, and its name in Chinese sentences; the id where there is none.
     """
 
     title: str
@@ -52,58 +54,84 @@ class MetricFact(NamedTuple):
     define: Callable[[Any], Any] | None = None
     golden: str | None = None
     of: str | None = None
+    zh: str = ""
 
 
 METRICS: dict[str, MetricFact] = {
-    "cosine_similarity": MetricFact("cosine", "high", "cosine", "CosineSimilarity", least=-1.0, most=1.0),
-    "max_absolute_error": MetricFact("max absolute", "low", "max_abs", "MaxAbsoluteError"),
-    "accumulated_relative_error": MetricFact("accumulated relative", "low", "acc_rel", "AccumulatedRelativeError"),
-    "relative_euclidean_distance": MetricFact("relative Euclid", "low", "rel_euclid", "RelativeEuclideanDistance"),
-    "kl_divergence": MetricFact("KL divergence", "low", "kld", "KullbackLeiblerDivergence"),
-    "standard_deviation": MetricFact("mean; deviation", "none", None, "StandardDeviation"),
-    "mean_absolute_error": MetricFact("mean absolute", "low", "mean_abs", "MeanAbsoluteError"),
-    "root_mean_square_error": MetricFact("RMSE", "low", "rmse", "RootMeanSquareError"),
-    "max_relative_error": MetricFact("max relative", "low", "max_rel", "MaxRelativeError"),
-    "mean_relative_error": MetricFact("mean relative", "low", "mean_rel", "MeanRelativeError"),
-    "normalized_max_error": MetricFact("max abs / max |right|", "low", "norm_max"),
-    "mean_ulp_distance": MetricFact("mean ULP", "low", "ulp"),
-    "ulp_above_1_share": MetricFact("share above 1 ULP", "low", "ulp_1", most=1.0),
-    "ulp_above_32_share": MetricFact("share above 32 ULP", "low", "ulp_32", most=1.0),
-    "signal_to_noise_ratio": MetricFact("SNR in dB", "high", "snr", least=-math.inf),
-    "underflow_share": MetricFact("flushed to zero", "low", "underflow", most=1.0),
-    "worst_slice_error": MetricFact("worst slice", "low", "slice"),
-    "nonfinite_mismatch": MetricFact("NaN/Inf mismatch", "low"),
-    "saturated_count": MetricFact("overflow", "low"),
+    "cosine_similarity": MetricFact(
+        "cosine", "high", "cosine", "CosineSimilarity", least=-1.0, most=1.0, zh="余弦相似度"
+    ),
+    "max_absolute_error": MetricFact("max absolute", "low", "max_abs", "MaxAbsoluteError", zh="最大绝对误差"),
+    "accumulated_relative_error": MetricFact(
+        "accumulated relative", "low", "acc_rel", "AccumulatedRelativeError", zh="累积相对误差"
+    ),
+    "relative_euclidean_distance": MetricFact(
+        "relative Euclid", "low", "rel_euclid", "RelativeEuclideanDistance", zh="相对欧氏距离"
+    ),
+    "kl_divergence": MetricFact("KL divergence", "low", "kld", "KullbackLeiblerDivergence", zh="KL 散度"),
+    "standard_deviation": MetricFact("mean; deviation", "none", None, "StandardDeviation", zh="均值与标准差"),
+    "mean_absolute_error": MetricFact("mean absolute", "low", "mean_abs", "MeanAbsoluteError", zh="平均绝对误差"),
+    "root_mean_square_error": MetricFact("RMSE", "low", "rmse", "RootMeanSquareError", zh="均方根误差"),
+    "max_relative_error": MetricFact("max relative", "low", "max_rel", "MaxRelativeError", zh="最大相对误差"),
+    "mean_relative_error": MetricFact("mean relative", "low", "mean_rel", "MeanRelativeError", zh="平均相对误差"),
+    "normalized_max_error": MetricFact("max abs / max |right|", "low", "norm_max", zh="归一化最大误差"),
+    "mean_ulp_distance": MetricFact("mean ULP", "low", "ulp", zh="平均 ULP 距离"),
+    "ulp_above_1_share": MetricFact("share above 1 ULP", "low", "ulp_1", most=1.0, zh="超过 1 ULP 的比例"),
+    "ulp_above_32_share": MetricFact("share above 32 ULP", "low", "ulp_32", most=1.0, zh="超过 32 ULP 的比例"),
+    "signal_to_noise_ratio": MetricFact("SNR in dB", "high", "snr", least=-math.inf, zh="信噪比（dB）"),
+    "underflow_share": MetricFact("flushed to zero", "low", "underflow", most=1.0, zh="下溢为零的比例"),
+    "worst_slice_error": MetricFact("worst slice", "low", "slice", zh="最差切片误差"),
+    "nonfinite_mismatch": MetricFact("NaN/Inf mismatch", "low", zh="NaN/Inf 不一致数"),
+    "saturated_count": MetricFact("overflow", "low", zh="溢出数"),
     # Counts that only a profile sets a limit on: elements outside rtol/atol, and elements whose bits differ.
-    "allclose": MetricFact("outside rtol/atol", "low"),
-    "bitwise_mismatch": MetricFact("differing bits", "low"),
+    "allclose": MetricFact("outside rtol/atol", "low", zh="超出 rtol/atol 的元素数"),
+    "bitwise_mismatch": MetricFact("differing bits", "low", zh="逐位不同的元素数"),
     # How many times the error of the other run, both against one golden tensor.
-    "golden_rmse_ratio": MetricFact("golden RMSE ratio", "low", "golden_rmse", golden="rmse"),
+    "golden_rmse_ratio": MetricFact("golden RMSE ratio", "low", "golden_rmse", golden="rmse", zh="真值均方根误差比"),
     "golden_normal_rmse_ratio": MetricFact(
-        "golden RMSE ratio, no small values", "low", "golden_normal", golden="normal_rmse"
+        "golden RMSE ratio, no small values",
+        "low",
+        "golden_normal",
+        golden="normal_rmse",
+        zh="真值均方根误差比（不计小值）",
     ),
     "golden_max_relative_error_ratio": MetricFact(
-        "golden max relative ratio", "low", "golden_max_rel", golden="max_relative_error"
+        "golden max relative ratio", "low", "golden_max_rel", golden="max_relative_error", zh="真值最大相对误差比"
     ),
     "golden_mean_relative_error_ratio": MetricFact(
-        "golden mean relative ratio", "low", "golden_mean_rel", golden="mean_relative_error"
+        "golden mean relative ratio",
+        "low",
+        "golden_mean_rel",
+        golden="mean_relative_error",
+        zh="真值平均相对误差比",
     ),
-    "golden_small_value_ratio": MetricFact("golden small ratio", "low", "golden_small", golden="small_value_share"),
+    "golden_small_value_ratio": MetricFact(
+        "golden small ratio", "low", "golden_small", golden="small_value_share", zh="真值小值误差比"
+    ),
     "golden_error_balance_ratio": MetricFact(
-        "golden error balance ratio", "none", "golden_balance", golden="error_balance"
+        "golden error balance ratio", "none", "golden_balance", golden="error_balance", zh="真值误差均衡性比"
     ),
     # Of tensors that a rule calls logits, along the last axis.
-    "softmax_kl": MetricFact("KL of softmax, mean", "low", of="logits"),
-    "p99_softmax_kl": MetricFact("KL of softmax, 99 %", "low", of="logits"),
-    "max_softmax_kl": MetricFact("KL of softmax, largest", "low", of="logits"),
-    "log_probability_error": MetricFact("log-probability of the token", "low", of="logits"),
-    "top1_agreement": MetricFact("top-1 agreement", "high", "top1", most=1.0, of="logits"),
-    "top5_overlap": MetricFact("top-5 overlap", "high", "top5", most=1.0, of="logits"),
+    "softmax_kl": MetricFact("KL of softmax, mean", "low", of="logits", zh="softmax 的 KL 均值"),
+    "p99_softmax_kl": MetricFact("KL of softmax, 99 %", "low", of="logits", zh="softmax 的 KL 99 % 分位"),
+    "max_softmax_kl": MetricFact("KL of softmax, largest", "low", of="logits", zh="softmax 的 KL 最大值"),
+    "log_probability_error": MetricFact(
+        "log-probability of the token", "low", of="logits", zh="所选 token 的对数概率误差"
+    ),
+    "top1_agreement": MetricFact("top-1 agreement", "high", "top1", most=1.0, of="logits", zh="top-1 一致率"),
+    "top5_overlap": MetricFact("top-5 overlap", "high", "top5", most=1.0, of="logits", zh="top-5 重合率"),
     # Of indices that a rule says route tokens.
-    "changed_routes": MetricFact("changed routes", "low", most=1.0, of="routes"),
+    "changed_routes": MetricFact("changed routes", "low", most=1.0, of="routes", zh="路由改变的比例"),
 }
 # Here, so that every table that is made of this one has them, too.
 METRICS.update((point.name, point.load()) for point in entry_points_of("pytest_msdump.metrics"))
+
+
+def title_of(metric: str, language: str) -> str:
+    """Return what a metric is called in a language; one that is not known, or not in that language, by its id."""
+    fact = METRICS.get(metric)
+    return metric if fact is None else (fact.zh or metric) if language == "zh" else fact.title
+
 
 SHORT_FORMS: dict[str, str] = {fact.short: name for name, fact in METRICS.items() if fact.short}
 

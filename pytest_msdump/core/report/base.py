@@ -85,8 +85,19 @@ class Summariser:
         """Return where the mistake of a cause lies: module, line, region."""
         return ""
 
-    def summary_lines(self, report: Report, *, width: int, unfolded: bool, say: Phrases) -> Sequence[str]:  # noqa: ARG002
-        """Return lines of the summary on what started it; `unfolded` asks for all there is to list."""
+    def summary_lines(
+        self,
+        report: Report,  # noqa: ARG002
+        *,
+        width: int,  # noqa: ARG002
+        told: Collection[int],  # noqa: ARG002
+        unfolded: bool,  # noqa: ARG002
+        say: Phrases,  # noqa: ARG002
+    ) -> Sequence[str]:
+        """Return lines of the summary on what started it.
+
+        `told` are the places of operators that were told in full before, and `unfolded` asks for all there is to list.
+        """
         return ()
 
     def advice_lines(self, report: Report, *, width: int, unfolded: bool, say: Phrases) -> Sequence[str]:  # noqa: ARG002

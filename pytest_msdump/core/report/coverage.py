@@ -14,6 +14,7 @@ from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import LEAST_COVERAGE, Report, SideInfo, Uncompared, UnmatchedTensor
 from pytest_msdump.core.model.tensor import BY_STRUCTURE
 from pytest_msdump.core.report.tables import hanging, labelled, table
+from pytest_msdump.core.storage.locations import shown_path
 from pytest_msdump.core.text import ENGLISH, Phrases
 
 # Outcomes of pairs in the order in which they are told.
@@ -164,9 +165,10 @@ def _totals(report: Report, width: int, say: Phrases) -> Iterator[str]:
 
 
 def _holds(side: SideInfo, say: Phrases) -> str:
+    directory = terminal_text(shown_path(side.directory))
     if side.reader == "empty":
-        return say("holds_nothing", directory=terminal_text(side.directory))
-    return say("holds", directory=terminal_text(side.directory), n=side.tensors, reader=side.reader)
+        return say("holds_nothing", directory=directory)
+    return say("holds", directory=directory, n=side.tensors, reader=side.reader)
 
 
 def _missing(report: Report, width: int, say: Phrases) -> Iterator[str]:

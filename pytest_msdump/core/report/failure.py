@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from pytest_msdump.core.escape import shell_line, terminal_text
-from pytest_msdump.core.facts.metrics import METRICS, RELATIVE_METRICS, ULP_METRICS
+from pytest_msdump.core.escape import terminal_text
+from pytest_msdump.core.facts.metrics import METRICS, RELATIVE_METRICS, ULP_METRICS, title_of
 from pytest_msdump.core.model.comparison import Finding, Nonfinite, Scalar
 from pytest_msdump.core.model.describe import beside, distinct_texts, index_text, number
 from pytest_msdump.core.model.dump import KernelArguments
 from pytest_msdump.core.model.record import OF_IDS, Check, Record, ReportedTensor
 from pytest_msdump.core.model.tensor import COORDINATES, STRUCTURE, SourceFrame, mangle
 from pytest_msdump.core.report.base import summarisers
-from pytest_msdump.core.report.shown import title_of
+from pytest_msdump.core.report.shown import short_finding, shown_title, verdict_word, with_causes_first
 from pytest_msdump.core.report.tables import (
     columns,
     command,
@@ -29,8 +29,8 @@ from pytest_msdump.core.text import ENGLISH, Phrases, encode, message_of_note, p
 # From here on there is room for metric ids; below, their short forms stand, which can be typed as well.
 _WIDE = 100
 
-# In the order of the table.
-_SHOWN = ("fail", "undefined", "warn", "ok", "skipped")
+# In the order of the table; why a limit is skipped is a sentence.
+_SHOWN = ("fail", "undefined", "warn", "ok")
 _BROKEN = ("fail", "undefined")
 
 # Outcomes that have a word of their own.
@@ -44,6 +44,8 @@ _ON_DEMAND = (*ULP_METRICS, "signal_to_noise_ratio")
 # So many times the distance of the whole tensor, and one slice is what is wrong with it.
 _STANDS_OUT = 10
 
+# The others are in results.json and on the page.
+_MOST_WORST = 3
 # Before a number that sketches gave.
 _ABOUT = "~"
 
@@ -55,9 +57,16 @@ _FEW_DIGITS = 4
 
 
 def metrics_table(record: Record, width: int, say: Phrases = ENGLISH, *, is_brief: bool = False) -> list[str]:
-    """Return the limits one by one, what fails first, then those that hold, or without these."""
+    """Return the limits one by one, what fails first, then those that hold, or without these.
+
+    That nothing of a kind was counted, such as NaN on one side alone, is not worth a row.
+    """
     shown = _BROKEN if is_brief else _SHOWN
-    checks = [check for check in record.shown_checks if check.outcome in shown and check.limit is not None]
+    checks = [
+        check
+        for check in record.shown_checks
+        if check.outcome in shown and check.limit is not None and (check.outcome != "ok" or check.value or check.limit)
+    ]
     checks.sort(key=lambda check: _SHOWN.index(check.outcome))
     if not checks:
         return []
@@ -67,7 +76,7 @@ def metrics_table(record: Record, width: int, say: Phrases = ENGLISH, *, is_brie
 
 
 def other_numbers(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
-    """Return the numbers without a limit: further metrics, NaN and Inf, overflow."""
+    """Return what numbers without a limit say: NaN and Inf, overflow, one slice; of two files all further metrics."""
     lines: list[str] = []
     if record.is_of_ids:
         return lines
@@ -77,7 +86,8 @@ def other_numbers(record: Record, width: int, say: Phrases = ENGLISH) -> list[st
     hidden = {*limited, *_COUNTS, *_ON_DEMAND}
     hidden |= {"underflow_share"} if not measured.get("underflow_share") else set()
     hidden |= set() if _one_slice_stands_out(measured) else {"worst_slice_error"}
-    unlimited = [metric for metric in METRICS if metric in measured and metric not in hidden]
+    shown = METRICS if record.how == "file" else ("worst_slice_error",)
+    unlimited = [metric for metric in shown if metric in measured and metric not in hidden]
     if unlimited:
         texts = [_measured(record, metric, width, say) for metric in unlimited]
         lines += labelled(say("also"), say.joined(texts, "between_numbers"), width=width)
@@ -96,14 +106,14 @@ def worst_elements(record: Record, width: int, say: Phrases = ENGLISH) -> list[s
     allowed = f"{plain(atol)} + {plain(rtol)} * |right|" if atol or rtol else "0"
     beyond = record.metrics.get("allclose")
     decides = any(check.metric == "allclose" for check in record.checks)
-    code = "allowed_is" if beyond is None else "exceed" if decides else "exceed_only"
-    counted = say(code, n=beyond, allowed=allowed)
-    title = say("worst_elements", differing=comparison.differing, elements=comparison.elements, counted=counted)
+    counted = say("exceed", n=beyond, allowed=allowed) if decides else "" if record.is_of_ids else say("orients")
+    title = say("worst_elements", differing=comparison.differing, elements=comparison.elements)
+    title = say.joined(filter(None, (title, counted)), "between_clauses")
     lines = [f"  {line}" for line in filled(title, width - 2)]
     titles = (say("index"), say("left"), say("right"), "|l - r|", say("err_allowed"))
     rows = [
         (index_text(index), *distinct_texts(left, right), _difference(left, right), plain(ratio, 3))
-        for index, left, right, ratio in comparison.worst
+        for index, left, right, ratio in comparison.worst[:_MOST_WORST]
     ]
     if record.is_of_ids:
         return lines + table(titles[:3], [row[:3] for row in rows], width=width, right=(1, 2))
@@ -143,7 +153,9 @@ def would_pass(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
     if not passing:
         return []
     typed = [
-        f"--msdump-threshold={metric}={_typed(bound)}" if metric in _COUNTS else f"{metric} = {_typed(bound)}"
+        f"--msdump-threshold={metric}={_typed(bound)}"
+        if metric in _COUNTS
+        else f"{_named(metric, width)} = {_typed(bound)}"
         for metric, bound in passing.items()
     ]
     failing = [finding for finding in record.verdict.findings if finding.outcome in ("fail", "undefined")]
@@ -162,7 +174,8 @@ def _table_row(check: Check, width: int, say: Phrases, *, is_estimate: bool) -> 
     if check.value is not None and not isinstance(check.value, tuple):
         value, bound = beside(check.value, limit)
         value = f"{_ABOUT}{value}" if is_estimate else value
-    metric, rule = _named(check.metric, width), terminal_text(check.rule or "")
+    metric = _named(check.metric, width) if say.is_english else title_of(check.metric, say.language)
+    rule = terminal_text(check.rule or "")
     return metric, value, f"{sign} {bound}", rule, say(f"is_{check.outcome}")
 
 
@@ -340,34 +353,40 @@ def failure_text(
     operators: int,
     width: int = 80,
     rerun: Sequence[str] = (),
-    report_dir: str = "",
-    left_root: str = "",
-    right_root: str = "",
     is_brief: bool = False,
     in_full: bool = False,
     by_name: bool = False,
     say: Phrases = ENGLISH,
 ) -> str:
-    """Return the text of one test item: its failing tensors in full, the others on a line each unless `in_full`."""
+    """Return the text of one operator: its first failing tensor in full, the others on a line each.
+
+    With `in_full` each failing tensor is told in full; where nothing fails, the first tensor is.
+    """
     width = max(width, _NARROWEST)
+    failing = with_causes_first(record for record in records if record.fails)
+    whole = (failing if in_full else failing[:1]) or list(records[:1])
     lines: list[str] = []
+    for record in whole:
+        lines += ["", *_block(record, (operators, by_name), width, say, is_brief=is_brief)]
+    told = {record.left.address for record in whole}
     for record in records:
-        if record.fails or in_full:
-            lines += ["", *_block(record, (operators, by_name), width, (left_root, right_root), say, is_brief=is_brief)]
-    others = [one_line(record, say) for record in records if not record.fails and not in_full]
-    if others:
-        lines.append("")
-        lines += [line for text in others for line in hanging(text, width)]
+        if not any(record is one for one in whole):
+            lines += hanging(_briefly(record, say, is_same_left=record.left.address in told), width, indent=2)
     if rerun:
-        lines += ["", say("rerun"), *(f"  {line}" for line in command(rerun, width=width - 2))]
-    if report_dir and all(record.verdict.accepted_bounds for record in records if record.fails):
-        lines += ["", say("accept", directory=shell_line([report_dir]))]
+        lines += ["", *command(rerun, width=width, label=say("rerun"))]
     return "\n".join(lines[1:])
+
+
+def _briefly(record: Record, say: Phrases, *, is_same_left: bool) -> str:
+    """Return another tensor of an operator, or another partner of the same one, on a line."""
+    name = say("against", name=record.right.address) if is_same_left else record.title
+    label = f"{verdict_word(record, say)}  {terminal_text(name)}"
+    return say("after_label", label=label, text=short_finding(record, say)) if record.fails else label
 
 
 def one_line(record: Record, say: Phrases = ENGLISH) -> str:
     """Return a record as one line: ``DRIFT conv2:output:0: cosine_similarity 0.39 is below 0.999; max abs 1.37``."""
-    verdict, address = record.verdict.outcome, title_of(record, say)
+    verdict, address = record.verdict.outcome, shown_title(record, say)
     findings = [finding for finding in record.verdict.findings if finding.outcome == verdict]
     parts = [terminal_text(say.of(findings[0].message))] if findings else []
     if len(findings) > 1:
@@ -379,7 +398,7 @@ def one_line(record: Record, say: Phrases = ENGLISH) -> str:
     parts += _largest_error(record, findings[:1], say)
     source = record.line
     line = f" [{terminal_text(source.file.rpartition('/')[2])}:{source.line}]" if source else ""
-    text = f"{_where_in_run(f'{say(verdict.upper())} {address}', record, say)}{line}"
+    text = f"{_where_in_run(f'{verdict_word(record, say)} {address}', record, say)}{line}"
     return say("after_label", label=text, text=say.joined(parts, "between_clauses")) if parts else text
 
 
@@ -403,47 +422,37 @@ def _largest_error(record: Record, shown: Sequence[Finding], say: Phrases) -> li
     return [say("at", text=text, place=index_text(place)) if place else text]
 
 
-def _block(
-    record: Record, run: tuple[int, bool], width: int, roots: tuple[str, str], say: Phrases, *, is_brief: bool = False
-) -> Iterator[str]:
+def _block(record: Record, run: tuple[int, bool], width: int, say: Phrases, *, is_brief: bool = False) -> Iterator[str]:
     """One failing tensor in full, or only which limits it breaks; `run` is `operators` and `by_name`."""
     yield from _heading(record, run, width, say)
-    for label, side, root in zip(("left", "right"), (record.left, record.right), roots, strict=True):
-        yield from _side(label, side, root, width, say)
+    for label, side in (("left", record.left), ("right", record.right)):
+        yield from _side(label, side, width, say)
     beside = statistics_table(record, width, say)
     if beside:
         yield from ("", *beside)
-    limits = metrics_table(record, width, say, is_brief=is_brief)
-    if limits or ((record.elements is not None or beside) and not record.is_of_ids):
-        yield from ("", *limits)
-    if is_brief:
-        return
-    yield from other_numbers(record, width, say)
-    worst = list(worst_elements(record, width, say))
-    if worst:
-        yield from ("", *worst)
-    rest = [*diagnosis_lines(record, width, say), *argument_lines(record, width, say)]
-    rest += [*sentences(record, width, say), *would_pass(record, width, say)]
-    if rest:
-        yield from ("", *rest)
+    lines = metrics_table(record, width, say, is_brief=is_brief)
+    if not is_brief:
+        lines += [*other_numbers(record, width, say), *worst_elements(record, width, say)]
+        lines += [*diagnosis_lines(record, width, say), *argument_lines(record, width, say)]
+        lines += [*sentences(record, width, say), *would_pass(record, width, say)]
+    if lines:
+        yield from ("", *lines)
 
 
 def _heading(record: Record, run: tuple[int, bool], width: int, say: Phrases) -> Iterator[str]:
-    """Yield verdict and address, place in the run, how the pair was made, and its role."""
-    word = say(record.verdict.outcome.upper())
+    """Yield verdict and address, its role, its place in the run, how the pair was made, the lines that made it."""
+    word = verdict_word(record, say)
     indent = " " * (columns(word) + 2)
-    first, *rest = pieces(title_of(record, say, has_own_name=True), width - len(indent))
+    first, *rest = pieces(shown_title(record, say, has_own_name=True), width - len(indent))
     yield f"{word}  {first}"
-    for parts in ((_place(record, *run, say), _at(record, say)), (_paired(record, say), _transform(record, say))):
-        text = say.joined((part for part in parts if part), "between_clauses")
-        rest += filled(terminal_text(text), width - len(indent)) if text else []
-    rest += [part for text in _made_by(record, say) for part in pieces(terminal_text(text), width - len(indent))]
     told = [
         line
         for teller in summarisers(is_notable=record.fails or record.role is not None)
         for line in teller.record_lines(record, say)
     ]
-    for line in [*told, *filter(None, [_local_line(record, say)])]:
+    parts = (_place(record, *run, say), _at(record, say), _paired(record, say), _transform(record, say))
+    placed = terminal_text(say.joined(filter(None, (*parts, *_made_by(record, say))), "between_clauses"))
+    for line in filter(None, (*told, _local_line(record, say), placed)):
         rest += filled(line, width - len(indent))
     yield from (indent + line for line in rest)
 
@@ -460,8 +469,8 @@ def _at(record: Record, say: Phrases) -> str:
     found = []
     for name in COORDINATES:
         value, other = getattr(record.left.at, name), getattr(record.right.at, name)
-        # The first occurrence is the ordinary case.
-        if value is not None and (name != "occurrence" or value or other):
+        # The first of each is the ordinary case.
+        if value is not None and (value or other):
             is_other = other is not None and other != value
             found.append(f"{name} {say('right_is', value=value, other=other) if is_other else value}")
     return say.joined(found)
@@ -481,15 +490,14 @@ def _made_by(record: Record, say: Phrases) -> Iterator[str]:
     """Yield the line of the user's program; also the right side's if it is another."""
     source, other = record.left.source, record.right.source
     if source:
-        yield from _line(say("made_by"), source)
+        yield _line(say("made_by"), source)
     if other and other != source:
-        yield from _line(say("right_made_by"), other)
+        yield _line(say("right_made_by"), other)
 
 
-def _line(label: str, source: SourceFrame) -> Iterator[str]:
-    yield f"{label} {source.file}:{source.line}"
-    if source.text:
-        yield f"  {source.text}"
+def _line(label: str, source: SourceFrame) -> str:
+    place = f"{label} {source.file}:{source.line}"
+    return f"{place}  {source.text}" if source.text else place
 
 
 def _transform(record: Record, say: Phrases) -> str:
@@ -510,18 +518,21 @@ def _transform(record: Record, say: Phrases) -> str:
     return say.joined(parts)
 
 
-def _side(label: str, side: ReportedTensor, root: str, width: int, say: Phrases) -> Iterator[str]:
-    """Yield one side: its whole file name, and what is in the file."""
+def _side(label: str, side: ReportedTensor, width: int, say: Phrases) -> Iterator[str]:
+    """Yield one side: its file in the dump, and what is in the file, on one line where it fits."""
     title = say(label)
     start, column = f"  {title}{' ' * (5 - columns(title))}  ", 9
-    path = terminal_text(path_below(root, side.file))
+    path = terminal_text(side.file)
     path = path if side.row is None else say("row_of_file", file=path, row=side.row)
     described = [side.dtype or say("dtype_unknown")]
     described += [side.memory_format] if side.memory_format else []
     described.append(say("shape_unknown") if side.shape is None else str(tuple(side.shape)))
     if side.logical_shape is not None:
         described.append(f"-> {tuple(side.logical_shape)}")
-    lines = [*pieces(path, width - column), *filled(terminal_text(" ".join(described)), width - column)]
+    text = terminal_text(" ".join(described))
+    lines = [f"{path}  {text}"]
+    if columns(lines[0]) > width - column:
+        lines = [*pieces(path, width - column), *filled(text, width - column)]
     yield start + lines[0]
     yield from (" " * column + line for line in lines[1:])
 

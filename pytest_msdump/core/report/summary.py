@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +13,7 @@ from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.facts.profiles import STALE
 from pytest_msdump.core.limits.permissions import least_base, linear, permission_sentences
-from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.record import Record, RoleReason
 from pytest_msdump.core.model.report import Report, SideInfo
 from pytest_msdump.core.report.base import summarisers
 from pytest_msdump.core.report.coverage import (
@@ -33,6 +33,7 @@ from pytest_msdump.core.report.coverage import (
 from pytest_msdump.core.report.failure import one_line
 from pytest_msdump.core.report.shown import label_of
 from pytest_msdump.core.report.tables import command, hanging
+from pytest_msdump.core.storage.locations import shown_path
 from pytest_msdump.core.text import ENGLISH, Message, Phrases, message_of_note
 
 # The reason of a tensor that a later run into the same directory replaced (INTERFACE 2).
@@ -94,40 +95,43 @@ def summary_lines(
     width: int = 80,
     files: Sequence[str] = (),
     rerun: Sequence[str] = (),
+    told: Collection[int] = (),
     unfolded: bool = False,
     say: Phrases = ENGLISH,
 ) -> list[str]:
-    """Return the lines after a run; `rerun` are the words of the command that runs the first cause again."""
+    """Return the lines after a run.
+
+    `rerun` are the words of the command that runs the first cause again, `told` the places of the operators that were
+    told in full before: what was said of them is not said again.
+    """
     say = say.calling(report.left.shown)
-    problems, found = coverage_problems(report, say), counts(report)
+    problems, found, first = coverage_problems(report, say), counts(report), first_failing(report.records)
     # If the item `coverage` fails, its own text has all reasons.
     lines = [
         *_replay_lines(report, width=width, unfolded=unfolded, say=say),
-        *_matched(report, found, width, say),
+        *(_matched(report, found, width, say) if first is None else ()),
         *(line for sentence in partial_runs(report, say) for line in hanging(sentence, width)),
-        *(() if problems else _reasons(report, width, say)),
-        *(line for sentence in sentences_on_uncompared_tensors(report, say) for line in hanging(sentence, width)),
-        *_outcomes(report, found, say),
+        *(_reasons(report, width, say) if first is None and not problems else ()),
+        *_outcomes(report, found, width, say),
     ]
     for sentence in permission_sentences(report, say):
         lines += hanging(terminal_text(sentence), width)
     for sentence in (sentence_on_unseen(report.records, say), sentence_on_uncompared(report.records, say)):
         lines += hanging(sentence, width) if sentence else []
-    first = first_failing(report.records)
     if first is not None and _may_be_rounding(first):
         lines += hanging(say("calibrate_hint"), width)
     about: Mapping[str, Any] = {"width": width, "unfolded": unfolded, "say": say}
-    told = summarisers(is_notable=first is not None or bool(report.localised_by or report.parts))
-    roles = [line for teller in told for line in teller.summary_lines(report, **about)]
+    tellers = summarisers(is_notable=first is not None or bool(report.localised_by or report.parts))
+    roles = [line for teller in tellers for line in teller.summary_lines(report, told=told, **about)]
     place: list[str] = []
-    if first is not None:
+    if first is not None and first.order not in told:
         text = say("first_failing", place=first.order + 1, operators=report.left.operators, line=one_line(first, say))
         place = hanging(text, width)
     # What started it leads, where that is not what fails first.
     cause = next((record for record in report.records if record.role == "cause"), first)
     lines += [*place, *roles] if cause is first else [*roles, *place]
     if first is not None:
-        lines += [line for teller in told for line in teller.advice_lines(report, **about)]
+        lines += [line for teller in tellers for line in teller.advice_lines(report, **about)]
     lines += _warnings(report, width, say) if found["warn"] else []
     if first is None and (stale := sum(map(_is_stale, report.records))):
         lines += hanging(say("limits_stale", n=stale, times=STALE), width)
@@ -145,7 +149,7 @@ def summary_lines(
     if first is not None and not problems:
         lines += next_step_lines(report, width=width, say=say)
     if rerun:
-        lines += [say("rerun"), *(f"  {line}" for line in command(rerun, width=width - 2))]
+        lines += command(rerun, width=width, label=say("rerun"))
     return lines
 
 
@@ -179,7 +183,7 @@ def _both_names(record: Record, say: Phrases) -> str:
 
 
 def _may_be_rounding(record: Record) -> bool:
-    """Whether a failure is small enough for the question, and nothing was measured that answers it."""
+    """Whether a failure is small enough for the question, and nothing is known that answers it."""
     distance = record.judged_value("relative_euclidean_distance")
     checks = (check for check in record.checks if check.metric == "relative_euclidean_distance")
     limits = [check.limit for check in checks if check.limit is not None]
@@ -192,9 +196,16 @@ def _may_be_rounding(record: Record) -> bool:
     is_judged = (
         record.local is not None
         or has_file
+        or any(one.confidence == "high" for one in record.diagnosis)
+        or (record.role_why is not None and _grew_at_once(record.role_why))
         or any(check.base is not None or METRICS[check.metric].golden for check in record.checks)
     )
     return is_small and not is_judged
+
+
+def _grew_at_once(why: RoleReason) -> bool:
+    """Whether one operator made an error so much larger that rounding is no explanation."""
+    return why.growth is not None and why.growth.start > 0 and why.growth.step > _MOST_TIMES_ROUNDING
 
 
 def _is_stale(record: Record) -> bool:
@@ -213,7 +224,7 @@ def _side(side: SideInfo, say: Phrases) -> str:
     known = [_LABELS.get(name, "{name} {value}").format(name=name, value=side.labels[name]) for name in names]
     reader = say("reader", reader=side.reader)
     about = say.joined((part for part in (say.joined(known), reader) if part), "between_clauses")
-    return terminal_text(say("side", directory=side.directory, about=about))
+    return terminal_text(say("side", directory=shown_path(side.directory), about=about))
 
 
 def _matched(report: Report, found: Mapping[str, int], width: int, say: Phrases) -> list[str]:
@@ -237,13 +248,15 @@ def _reasons(report: Report, width: int, say: Phrases) -> Iterator[str]:
         yield f"  {say('more_reasons', n=len(rest), tensors=sum(count for _, count in rest))}"
 
 
-def _outcomes(report: Report, found: Mapping[str, int], say: Phrases) -> Iterator[str]:
+def _outcomes(report: Report, found: Mapping[str, int], width: int, say: Phrases) -> list[str]:
+    """Return how many tensors came to which verdict, how much was compared, and what was not."""
     parts = [say(f"count_{key}", n=found[key]) for key in COUNTED if found[key]]
     # Where some pairs were not compared it would say too much.
     if parts and report.ended and not found["not_run"] and not found["error"]:
         parts.append(say("share_compared", share=percent(report.coverage.value)))
-    if parts:
-        yield say("outcomes", n=len(report.records), counts=say.joined(parts))
+    counted = [say("outcomes", n=len(report.records), counts=say.joined(parts))] if parts else []
+    told = [*counted, *sentences_on_uncompared_tensors(report, say)]
+    return hanging(say.joined(told, "between_clauses"), width) if told else []
 
 
 def _warnings(report: Report, width: int, say: Phrases) -> Iterator[str]:

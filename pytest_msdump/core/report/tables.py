@@ -185,14 +185,15 @@ def _break_at(head: str) -> int:
     return len(head)
 
 
-def command(words: Sequence[str], *, width: int) -> list[str]:
-    r"""Break a shell command into lines that end in ``\``, so that it can be pasted whole."""
-    lines = [""]
+def command(words: Sequence[str], *, width: int, label: str) -> list[str]:
+    r"""Break a shell command, behind its label, into lines that end in ``\``, so that it can be pasted whole."""
+    lines, width = [""], width - columns(label) - 1
     for word in map(shell_word, words):
         if lines[-1] and columns(lines[-1]) + columns(word) + len("  \\") > width:
             lines.append("")
         lines[-1] += f" {word}" if lines[-1] else word
-    return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
+    first, *others = [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
+    return [f"{label} {first}", *(f"  {line}" for line in others)]
 
 
 _DIGEST_SHOWN = 12

@@ -179,6 +179,18 @@ def is_url(text: str) -> bool:
     return _URL.match(text) is not None
 
 
+def shown_path(path: Path | str) -> str:
+    """Return a path, or a URL, as a person would type it from here."""
+    text = str(path)
+    if is_url(text):
+        return text
+    try:
+        relative = os.path.relpath(text)
+    except ValueError:
+        return text
+    return relative if len(relative) < len(text) else text
+
+
 def parse_location(text: str, base: Path, *, where: str = "") -> Path:
     """Return the path that a text names: of this machine, or a `RemotePath` for a URL such as ``s3://bucket/dump``."""
     match = _URL.match(text)

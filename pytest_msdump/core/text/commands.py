@@ -124,6 +124,6 @@ replay_wrong | wrong by themselves: {names} | 自身有误：{names}
 replay_rest | {n} tensor not replayable, because {reason}: {names} | {n} tensors not replayable, because {reason}: {names} | {n} 个张量无法重放：{reason}：{names}
 replay_damaged | {n} tensor damaged: {names}: {reason} | {n} tensors damaged: {names}: {reason} | {n} 个张量已损坏：{names}：{reason}
 replay_not_judged | {n} operator of the reference not judged: {names} | {n} operators of the reference not judged: {names} | 参考模型有 {n} 个算子未判定：{names}
-replayed_below | the replay judged {k} of {total} operators that it can, below the {wanted} asked for (min_replayed) | 重放只判定了 {total} 个可重放算子中的 {k} 个，低于要求的 {wanted}（min_replayed）
+replayed_below | the replay judged {k} of {total} operators that it can, below the {wanted} that min_replayed demands | 重放只判定了 {total} 个可重放算子中的 {k} 个，低于 min_replayed 要求的 {wanted}
 """
 )

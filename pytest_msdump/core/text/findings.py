@@ -7,52 +7,52 @@ from pytest_msdump.core.text.message import read_rows
 FINDINGS = read_rows(
     """
 # a number and its limit
-below_limit | {metric} {value} is below {limit} ({rule}){detail} | {metric} 为 {value}，低于阈值 {limit}（{rule}）{detail}
-above_limit | {metric} {value} is above {limit} ({rule}){detail} | {metric} 为 {value}，高于阈值 {limit}（{rule}）{detail}
-below_warning_level | {metric} {value} is below warning level {limit} ({rule}){detail} | {metric} 为 {value}，低于警告值 {limit}（{rule}）{detail}
-above_warning_level | {metric} {value} is above warning level {limit} ({rule}){detail} | {metric} 为 {value}，高于警告值 {limit}（{rule}）{detail}
-golden_above_limit | {metric}: {detail}: ratio {value} > {limit} ({rule}) | {metric}：{detail}：比值 {value} > {limit}（{rule}）
-golden_above_warning_level | {metric}: {detail}: ratio {value} > warning level {limit} ({rule}) | {metric}：{detail}：比值 {value} > 警告值 {limit}（{rule}）
+below_limit | {metric} {value} is below {limit} ({rule}){detail} | {metric:metric} 为 {value}，低于阈值 {limit}（{rule}）{detail}
+above_limit | {metric} {value} is above {limit} ({rule}){detail} | {metric:metric} 为 {value}，高于阈值 {limit}（{rule}）{detail}
+below_warning_level | {metric} {value} is below warning level {limit} ({rule}){detail} | {metric:metric} 为 {value}，低于警告值 {limit}（{rule}）{detail}
+above_warning_level | {metric} {value} is above warning level {limit} ({rule}){detail} | {metric:metric} 为 {value}，高于警告值 {limit}（{rule}）{detail}
+golden_above_limit | {metric}: {detail}: ratio {value} > {limit} ({rule}) | {metric:metric}：{detail}：比值 {value} > {limit}（{rule}）
+golden_above_warning_level | {metric}: {detail}: ratio {value} > warning level {limit} ({rule}) | {metric:metric}：{detail}：比值 {value} > 警告值 {limit}（{rule}）
 detail_golden | left against {golden:word} {left:number}, {other_run:word} against {golden:word} {other:number} | 左侧相对{golden:word} {left:number}，{other_run:word}相对{golden:word} {other:number}
 golden_not_judged | not judged by golden: a tensor was not saved, and not all runs have sketches; the profile's limits hold | 未按真值判定：有张量未保存，且并非各侧都有草图；沿用阈值方案的阈值
 golden_of_other_shape | {run:word} against {golden:word}: {why} | {run:word}相对{golden:word}：{why}
-golden_is_stale | {run:word} is {factor:.3g} × as far from {golden:word} as profile default allows {dtype} ({metric} {value:number}), more than 10 ×: {golden:word} or {run:word} is of another model, weights or inputs | {run:word}与{golden:word}的距离为 default 对 {dtype} 所允许的 {factor:.3g} 倍（{metric} {value:number}），超过 10 倍：{golden:word}或{run:word}属于另一模型、权重或输入
+golden_is_stale | {run:word} is {factor:.3g} × as far from {golden:word} as profile default allows {dtype} ({metric} {value:number}), more than 10 ×: {golden:word} or {run:word} is of another model, weights or inputs | {run:word}与{golden:word}的距离为 default 对 {dtype} 所允许的 {factor:.3g} 倍（{metric:metric} {value:number}），超过 10 倍：{golden:word}或{run:word}属于另一模型、权重或输入
 golden_is_elsewhere | {golden:word} has NaN where {run:word} has none, or the other way round, or one is all 0: {golden:word} or {run:word} is of another model, weights or inputs | {golden:word}与{run:word}的 NaN 位置不同，或一方全为 0：{golden:word}或{run:word}属于另一模型、权重或输入
 detail_place | , at {place:place} | ，位于 {place:place}
 detail_slice | , at slice {n} | ，位于切片 {n}
 detail_nonfinite | : NaN left {nan_left}, right {nan_right}; Inf left {inf_left}, right {inf_right}; first at {place:place} | ：NaN 左侧 {nan_left}、右侧 {nan_right}；Inf 左侧 {inf_left}、右侧 {inf_right}；首个位于 {place:place}
 detail_saturated | : NaN, Inf or at its dtype's maximum on the left, where the right is finite and different; first at {place:place} | ：左侧为 NaN、Inf 或其数据类型的最大值，而右侧为有限且不同的值；首个位于 {place:place}
 detail_others | , of the {n} other element alone, beside those near {near:rough} | , of the {n} other elements alone, beside those near {near:rough} | ，仅计 {near:rough} 附近元素之外的 {n} 个元素
-metric_undefined_of_others | {metric} of the other elements alone, beside those near {near:rough}, is undefined, because {why} ({rule}) | 仅计 {near:rough} 附近元素之外的元素时，{metric} 未定义：{why}（{rule}）
+metric_undefined_of_others | {metric} of the other elements alone, beside those near {near:rough}, is undefined, because {why} ({rule}) | 仅计 {near:rough} 附近元素之外的元素时，{metric:metric} 未定义：{why}（{rule}）
 dominated | dominated: {n} of {elements} elements near {near:rough}; each limit is held to the worse number, of all elements or of the others alone | 被主导：{elements} 个元素中有 {n} 个在 {near:rough} 附近；各阈值按全部元素与其余元素中较差的数值判定
 dominated_zeros | dominated: {n} of {elements} elements near {near:rough}; the others are 0 on the right, and not judged apart | 被主导：{elements} 个元素中有 {n} 个在 {near:rough} 附近；其余元素在右侧为 0，故不单独判定
 outliers | {n} of {elements} elements, near {near:rough}, is far larger than all others; these are not judged apart | {n} of {elements} elements, near {near:rough}, are far larger than all others; these are not judged apart | {elements} 个元素中有 {n} 个在 {near:rough} 附近，远大于其余元素；其余元素不单独判定
 statistics_dominated | at least {share:percent} of the elements are near {near:rough}, and nothing judges the others, which are far smaller | 至少 {share:percent} 的元素在 {near:rough} 附近，而此处无从判定其余小得多的元素
 detail_tolerance | : elements outside rtol {rtol:limit}, atol {atol:limit} | ：超出 rtol {rtol:limit}, atol {atol:limit} 的元素数
-leaves_out_zeros | {metric} {value} leaves out {n} element where the right is 0 and the left is not, so its limit {limit} is not met ({rule}) | {metric} {value} leaves out {n} elements where the right is 0 and the left is not, so its limit {limit} is not met ({rule}) | {metric} 为 {value}，但未计入右侧为 0 而左侧不为 0 的 {n} 个元素，因此阈值 {limit} 不成立（{rule}）
-limit_skipped_near_zero | {metric} does not apply to values that are all 0 or next to it; its limit is skipped ({rule}) | {metric} 不适用于全为 0 或仅差最小正数的张量，其阈值略过（{rule}）
-limit_skipped_one_element | {metric} does not apply to one-element tensors; its limit is skipped ({rule}) | {metric} 不适用于单元素张量，其阈值略过（{rule}）
-limit_skipped | {metric} does not apply, because {why}; its limit is skipped ({rule}) | {metric} 不适用：{why}，其阈值略过（{rule}）
-metric_undefined | {metric} is undefined, because {why} ({rule}) | {metric} 无定义：{why}（{rule}）
+leaves_out_zeros | {metric} {value} leaves out {n} element where the right is 0 and the left is not, so its limit {limit} is not met ({rule}) | {metric} {value} leaves out {n} elements where the right is 0 and the left is not, so its limit {limit} is not met ({rule}) | {metric:metric} 为 {value}，但未计入右侧为 0 而左侧不为 0 的 {n} 个元素，因此阈值 {limit} 不成立（{rule}）
+limit_skipped_near_zero | {metric} does not apply to values that are all 0 or next to it; its limit is skipped ({rule}) | {metric:metric} 不适用于全为 0 或仅差最小正数的张量，其阈值略过（{rule}）
+limit_skipped_one_element | {metric} does not apply to one-element tensors; its limit is skipped ({rule}) | {metric:metric} 不适用于单元素张量，其阈值略过（{rule}）
+limit_skipped | {metric} does not apply, because {why}; its limit is skipped ({rule}) | {metric:metric} 不适用：{why}，其阈值略过（{rule}）
+metric_undefined | {metric} is undefined, because {why} ({rule}) | {metric:metric} 无定义：{why}（{rule}）
 drift_accepted_down_to | {why}; accepted down to {limit:limit} by {rule} | {why}；{rule} 允许低至 {limit:limit}
 drift_accepted_up_to | {why}; accepted up to {limit:limit} by {rule} | {why}；{rule} 允许高至 {limit:limit}
-drift_alone_down_to | {metric} {value} is accepted down to {limit} by {rule}; it has no other limit | {metric} 为 {value}，{rule} 允许低至 {limit}；没有其他阈值
-drift_alone_up_to | {metric} {value} is accepted up to {limit} by {rule}; it has no other limit | {metric} 为 {value}，{rule} 允许高至 {limit}；没有其他阈值
+drift_alone_down_to | {metric} {value} is accepted down to {limit} by {rule}; it has no other limit | {metric:metric} 为 {value}，{rule} 允许低至 {limit}；没有其他阈值
+drift_alone_up_to | {metric} {value} is accepted up to {limit} by {rule}; it has no other limit | {metric:metric} 为 {value}，{rule} 允许高至 {limit}；没有其他阈值
 drift_expired | known drift "{reason}" expired on {date}: the normal limits apply | 已知偏差“{reason}”已于 {date} 到期：按正常阈值判定
 # limits of a limits file
-limit_derived | {metric} limit {limit:limit} = {m:short} × {base:number} | {metric} 阈值 {limit:limit} = {m:short} × {base:number}
-limit_squared | {metric} limit {limit:limit} = ({m:short} × {base:number})² | {metric} 阈值 {limit:limit} = ({m:short} × {base:number})²
-limits_derived | {what}, from {n} perturbed run{golden}, {multiplier} | {what}, from {n} perturbed runs{golden}, {multiplier} | {what}，来自 {n} 次扰动运行{golden}，{multiplier}
+limit_derived | {metric} limit {limit:limit} = {m:short} × {base:number} | {metric:metric} 阈值 {limit:limit} = {m:short} × {base:number}
+limit_squared | {metric} limit {limit:limit} = ({m:short} × {base:number})² | {metric:metric} 阈值 {limit:limit} = ({m:short} × {base:number})²
+limits_derived | {what}, from {n} perturbed run{golden}; {multiplier} | {what}, from {n} perturbed runs{golden}; {multiplier} | {what}，来自 {n} 次扰动运行{golden}，{multiplier}
 and_golden |  and a golden run | 及一次高精度运行
-multiplier_assumed | multiplier assumed | 倍数为假定值
-multiplier_raised | multiplier assumed, and high enough for {n} control run | multiplier assumed, and high enough for {n} control runs | 倍数为假定值，且满足 {n} 次对照运行
+multiplier_assumed | the multiplier is a default, give --control to measure it | 倍数为默认值，可用 --control 实测
+multiplier_raised | the multiplier is a default, and high enough for {n} control run | the multiplier is a default, and high enough for {n} control runs | 倍数为默认值，且满足 {n} 次对照运行
 multiplier_earned | false alarms ≤ {alpha:percent} of runs, from {n} control runs | 误报 ≤ {alpha:percent} 的运行，来自 {n} 次对照运行
 multiplier_tightened | lowered to what a passing run measured | 已收紧到一次通过的运行的实测值
 limits_chaotic | the profile judges this tensor, since rounding alone changes it by any amount ({file}: chaotic) | 该张量按 profile 判定：仅舍入即可使其任意变化（{file}：chaotic）
 # what a person permits
-permitted | {by} lets it pass: {metric} {value:number}, where {rule} has {limit:limit} | {by} 使其通过：{metric} {value:number}，而 {rule} 为 {limit:limit}
-permitted_looser | {by} lets it pass, {factor:.3g} × looser: {metric} {value:number}, where {rule} has {limit:limit} | {by} 使其通过，宽松 {factor:.3g} 倍：{metric} {value:number}，而 {rule} 为 {limit:limit}
-permitted_beyond | {by} lets it pass: {metric} {value:number}, {factor:.3g} × the {limit:limit} of {rule} | {by} 使其通过：{metric} {value:number}，为 {rule} 之 {limit:limit} 的 {factor:.3g} 倍
+permitted | {by} lets it pass: {metric} {value:number}, where {rule} has {limit:limit} | {by} 使其通过：{metric:metric} {value:number}，而 {rule} 为 {limit:limit}
+permitted_looser | {by} lets it pass, {factor:.3g} × looser: {metric} {value:number}, where {rule} has {limit:limit} | {by} 使其通过，宽松 {factor:.3g} 倍：{metric:metric} {value:number}，而 {rule} 为 {limit:limit}
+permitted_beyond | {by} lets it pass: {metric} {value:number}, {factor:.3g} × the {limit:limit} of {rule} | {by} 使其通过：{metric:metric} {value:number}，为 {rule} 之 {limit:limit} 的 {factor:.3g} 倍
 limits_too_loose | the profile judges this tensor: the limit of {file} is {factor:.3g} × looser than profile default for {dtype}, more than 10 ×; --accept-looser (pytest: --msdump-accept-looser) lets it hold | 该张量按 profile 判定：{file} 的阈值比 {dtype} 的 default 宽松 {factor:.3g} 倍，超过 10 倍；--accept-looser（pytest：--msdump-accept-looser）使其生效
 limits_of_other_tensor | {file} has this name for a tensor of {elements:elements}, class {kind}; the right one has {n:elements}: the file is of another reference, or was edited; calibrate again | {file} 中此名称的张量有 {elements} 个元素，类别 {kind}，而右侧有 {n} 个：该文件属于另一参考或被改动，请重新标定
 limits_not_for_gradients | the profile judges this gradient: no perturbed run shows what {dtype} does to gradients ({file}) | 该梯度按 profile 判定：没有扰动运行能说明 {dtype} 对梯度的影响（{file}）
@@ -67,7 +67,7 @@ complex_against_real | dtypes differ: left {left}, right {right}; a real and a c
 nonfinite_forbidden | NaN and Inf are forbidden ({rule}) but occur at {n} of {elements} positions: NaN matched {nan_both}, else left {nan_left}, right {nan_right}; Inf matched {inf_both}, else left {inf_left}, right {inf_right}; first at {place:place} | 不允许 NaN 和 Inf（{rule}），而 {elements} 个位置中有 {n} 个：NaN 两侧相同 {nan_both}，否则左侧 {nan_left}、右侧 {nan_right}；Inf 两侧相同 {inf_both}，否则左侧 {inf_left}、右侧 {inf_right}；首个位于 {place:place}
 device_overflow | the device's own check found an overflow: {told} | 设备侧检测到溢出：{told}
 device_overflow_right | the device's check of the right side: {told} | 设备侧对右侧的检测：{told}
-uncompared_occurrences | further occurrences of this tensor on the {side:word} side have no partner and were not compared: {n}{by} | {side:word}另有 {n} 次此张量没有配对，因而未比对{by}
+uncompared_occurrences | called more often on the {side:word} than on the other side: {n} further call was not compared{by} | called more often on the {side:word} than on the other side: {n} further calls were not compared{by} | {side:word}的调用次数多于另一侧：另有 {n} 次未比对{by}
 nothing_compared_empty | nothing was compared: both sides are empty | 没有比对任何内容：两侧均为空
 no_limit_applies | the sides differ, but no limit applies to them; give one, e.g. max_absolute_error | 两侧不同，但没有适用的阈值；请给出一个，例如 max_absolute_error
 sampled | sampled {n} of {elements} elements: the run saved no more | 抽样比对 {elements} 个元素中的 {n} 个：运行没有保存更多

@@ -132,6 +132,9 @@ def _written(value: object, spec: str, language: str) -> str:
     if isinstance(value, Message):
         return say(value, language)
     words = CATALOGUES[language]
+    if spec == "metric" and isinstance(value, str):
+        # By its name, as `ports` above.
+        return str(import_module("pytest_msdump.core.facts.metrics").title_of(value, language))
     if spec == "word" and isinstance(value, str):
         # Elsewhere an operator may be called so.
         return str(words[value]) if value in _WORDS else value
@@ -167,6 +170,11 @@ class Phrases:
     def __call__(self, code: str, /, **parameters: Any) -> str:
         """Return the message with its fields filled in."""
         return say(Message(code, parameters), self.language)
+
+    @property
+    def is_english(self) -> bool:
+        """Whether it is the language in which files hold sentences."""
+        return self.language == ENGLISH.language
 
     def calling(self, shown: Mapping[str, str]) -> Phrases:
         """Return the same language with the names under which operators of a run are shown."""

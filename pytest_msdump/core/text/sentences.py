@@ -27,6 +27,7 @@ FAIL | DRIFT | 超限
 UNDEFINED | UNDEFINED | 无定义
 ERROR | ERROR | 错误
 NOT_RUN | NOT RUN | 未运行
+NO_DRIFT | FAIL | 未通过
 count_pass | {n} pass | 通过 {n}
 count_warn | {n} warn | 警告 {n}
 count_fail | {n} fail | 超限 {n}
@@ -43,9 +44,9 @@ header_kernel | kernel: {kernel} | 计算内核: {kernel}
 side | {directory}  ({about}) | {directory}（{about}）
 reader | reader {reader} | 读取器 {reader}
 given_different_inputs | the two runs had different inputs, so later results differ for that reason, too: {names} | 两次运行的输入不同，其后的结果也因此不同：{names}
-given_other_types | digests of inputs or weights differ, perhaps only since the left is {left} and the right {right}: {names} | 输入或权重的摘要不同，可能仅因左侧为 {left} 而右侧为 {right}：{names}
+given_other_types | inputs and weights are {left} on the left and {right} on the right, so their digests do not show whether they are the same: {names} | 左侧输入与权重为 {left}，右侧为 {right}，因此摘要无法表明两者是否相同：{names}
 given_different_weights | the two runs had different weights, so later results differ for that reason, too: {names} | 两次运行的权重不同，其后的结果也因此不同：{names}
-batch_norm_folded | the {side:word} side has no {norms}, and the weights of the layers before differ: BatchNorm is probably folded into {names} | {side:word}没有 {norms}，且其前各层的权重不同：BatchNorm 似已折叠进 {names}
+batch_norm_folded | no {norms} on the {side:word}, where BatchNorm is probably folded into {names} | {side:word}没有 {norms}，且其前各层的权重不同：BatchNorm 似已折叠进 {names}
 perturbed_run | this run's inputs and weights were perturbed, to find what rounding does: it is no reference | 这次运行的输入和权重加过扰动，用于测量舍入的影响，不能作标杆
 sides_look_swapped | warning: the sides look swapped: the left is a folder of op.index.timestamp.npy files, the right a {reader} dump; left = run under test, right = reference | 警告：左右两侧疑似写反：左侧是 op.index.timestamp.npy 文件夹，右侧是 {reader} 格式的 dump 数据；左侧应为待测，右侧应为标杆
 dump_not_collected | pytest collects nothing in {directory}, which is a dump; keep tests outside of dumps | {directory} 是 dump 目录，pytest 不从中收集测试；请勿将测试放在 dump 目录中
@@ -97,7 +98,6 @@ not_complete | some pairs were not run; a tensor that was not compared has not p
 not_ended | the run did not finish, so there is nothing to judge; run it again | 该运行没有正常结束，无法判定；请重新运行
 also_failing | also failing (--msdump-show=all shows each in full): | 其他未通过的算子（--msdump-show=all 可完整显示）：
 more_failing | and {n} more operator; --msdump-show=failing lists it | and {n} more operators; --msdump-show=failing lists them | 另有 {n} 个算子；--msdump-show=failing 可全部列出
-more_short | and {n} more failed; -rf lists it | and {n} more failed; -rf lists them | 另有 {n} 项未通过；-rf 可全部列出
 more_of_operator | {line} (and {n} more tensor) | {line} (and {n} more tensors) | {line}（此算子另有 {n} 个张量未通过）
 both_sides | left {left}, right {right} | 左侧 {left}，右侧 {right}
 foreign_results | ERROR: {n} results come from other dumps than this process sees: files changed during the run, or workers see other files | 错误：{n} 个结果来自其他 dump 数据：运行期间文件被改动，或各工作进程看到的文件不同
@@ -107,8 +107,8 @@ nothing_selected | nothing was compared: no tensor is selected | 没有比对任
 nothing_compared | nothing was compared: no left tensor has a partner on the right | 没有比对任何张量：左侧没有张量在右侧找到配对
 missing_mapped | {n} map entry found no pair | {n} map entries found no pair | {n} 条映射没有找到配对
 missing_fused | {n} mapped or fused pair is missing | {n} mapped or fused pairs are missing | 缺少 {n} 个由映射或融合规则得出的配对
-coverage_below | coverage is {share}, below the {wanted} asked for: {paired} of {total} right tensors have a partner | 覆盖率为 {share}，低于要求的 {wanted}：右侧 {total} 个张量中有 {paired} 个已配对
-coverage_below_half | coverage is {share}, below {wanted}, and no min_coverage says that less is enough: {paired} of {total} right tensors have a partner | 覆盖率为 {share}，低于 {wanted}，且没有 min_coverage 说明更低亦可：右侧 {total} 个张量中有 {paired} 个已配对
+coverage_below | coverage is {share}, below the {wanted} of min_coverage: {paired} of {total} right tensors have a partner | 覆盖率为 {share}，低于 min_coverage 的 {wanted}：右侧 {total} 个张量中有 {paired} 个已配对
+coverage_below_half | coverage is {share}, below the {wanted} that is demanded unless min_coverage says otherwise: {paired} of {total} right tensors have a partner | 覆盖率为 {share}，低于 {wanted}，且没有 min_coverage 说明更低亦可：右侧 {total} 个张量中有 {paired} 个已配对
 outputs_not_compared | not compared of the model's own outputs: {names}; pair them by map entries, or name them in allow_uncompared | 模型自身的输出未比对：{names}；请用 map 条目配对，或将其列入 allow_uncompared
 of_these_partly | {text}, {n} of them compared in part | {text}，其中 {n} 个只比对了一部分
 coverage_fails | COVERAGE: {problem} | 覆盖率：{problem}
@@ -154,11 +154,11 @@ every_limit_met | every limit met | 均在阈值之内
 statistics_only | by statistics only | 仅比对统计量
 sketches_only | by sketches only | 仅比对概要
 largest_error | max abs {value} | 最大绝对误差 {value}
+against | against {name} | 对 {name}
 at | {text} at {place} | {text}，位于 {place}
 slice | slice {n} | 切片 {n}
 rerun | re-run just this: | 仅重新比对它：
-accept | to accept it: msdump accept {directory} GLOB --reason TEXT --until DATE | 暂时接受该偏差：msdump accept {directory} GLOB --reason TEXT --until DATE
-place | op {place} of {operators} in execution order | 按执行顺序第 {place} 个算子（共 {operators} 个）
+place | op {place} of {operators} | 按执行顺序第 {place} 个算子（共 {operators} 个）
 place_by_name | op {place} of {operators} in name order | 按名称顺序第 {place} 个算子（共 {operators} 个）
 paired | paired: {by} | 配对依据：{by}
 by_map | a map entry | 映射条目
@@ -197,10 +197,9 @@ first_differing | first that differs at {place} | 首个不同处位于 {place}
 first_at | first at {place} | 首个位于 {place}
 number | number | 可表示的数
 overflowed | {n} left element is NaN, Inf or the largest {dtype}, where the right is finite and different | {n} left elements are NaN, Inf or the largest {dtype}, where the right is finite and different | 左侧有 {n} 个元素为 NaN、Inf 或 {dtype} 最大值，而右侧为有限且不同的值
-allowed_is | allowed is {allowed} | 允许误差为 {allowed}
 exceed | {n} exceed {allowed} | {n} 个超出允许误差 {allowed}
-exceed_only | {n} exceed {allowed} (for orientation) | {n} 个超出允许误差 {allowed}（仅供参考）
-worst_elements | worst elements: {differing} of {elements} differ; {counted} | 最差元素：{elements} 个元素中有 {differing} 个不同；{counted}
+orients | err / allowed: for orientation, does not decide | 误差 / 允许：仅供参考，不作判定
+worst_elements | {differing} of {elements} elements differ | {elements} 个元素中有 {differing} 个不同
 index | index | 下标
 err_allowed | err / allowed | 误差 / 允许
 statistic | statistic | 统计量

@@ -109,7 +109,7 @@ def test_an_error_stands_at_the_line_of_the_program(tmp_path):
     assert command == "error"
     assert properties == {"file": "nets/net.py", "line": "2", "title": "msdump: conv2:output:0"}
     first, second = message.split("\n")
-    assert first == "role cause: because"
+    assert first == "cause: because"
     assert second.startswith("DRIFT conv2:output:0 [net.py:2]: cosine_similarity 0.390511 is below 0.999")
 
 

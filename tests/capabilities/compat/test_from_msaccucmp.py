@@ -206,7 +206,10 @@ def same_advice(old: Ran, new: Ran) -> None:
     """The first operator that fails is in the group that the advice names; numbers and verdicts are the same."""
     (file,) = old.folder.rglob("advisor_summary.txt")
     (number,) = re.findall(r"^Operator Index: (\d+)$", file.read_text(), re.MULTILINE)
-    (first,) = re.findall(r"^first failing: op .*?, \w+ (.+?):(?:input|output):\d", new.out, re.MULTILINE)
+    places = re.findall(
+        r"^(?:DRIFT|ERROR|UNDEFINED)  (.+?):(?:input|output):\d\n(?: .*\n)*? +op (\d+) of", new.out, re.MULTILINE
+    )
+    first = min(places, key=lambda one: int(one[1]))[0]
     titles, lines = table(old, "result*.csv")
     places = titles.index("Index0"), titles.index("NPUDump0")
     assert (number, first) in {tuple(line[place] for place in places) for line in lines}

@@ -27,8 +27,8 @@ const COLUMNS = [
   { id: "rank", width: 60, number: true, small: true, key: (row) => pooled(tensors.rank, row) ?? -1, text: (row) => figure(pooled(tensors.rank, row)), when: () => Array.isArray(tensors.rank) },
   { id: "ratio", width: 96, number: true, key: (row) => ratios[row], text: (row) => ratioText(ratios[row]) },
   { id: "local", width: 110, number: true, small: true, key: (row) => sortable(localRatio(row), "low"), text: localText, when: () => LOCALS.length },
-  ...report.metrics.map(([name, title, direction]) => ({
-    id: name, title, width: 112, number: true, small: true, metric: true,
+  ...report.metrics.map(([name, title, direction, chinese]) => ({
+    id: name, title: { en: title, zh: chinese }, width: 112, number: true, small: true, metric: true,
     key: (row) => sortable(metricOf(name, row), direction), text: (row) => metricText(name, row),
   })),
   { id: "rule", width: 210, small: true, key: (row) => worstRules[row] || "", text: (row) => worstRules[row] || "–" },
@@ -42,7 +42,7 @@ function sortable(value, direction) {
 }
 
 function columnTitle(column) {
-  return column.metric ? column.title : t(column.word || column.id);
+  return column.metric ? column.title[settings.language] : t(column.word || column.id);
 }
 
 function columns() {
