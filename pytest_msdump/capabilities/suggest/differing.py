@@ -28,7 +28,7 @@ _Numbers = npt.NDArray[np.float64]
 # Behind a mistake nothing agrees, but a partner is this much nearer than anything else; and how near it is at least.
 _NEARER, _NEAR_ENOUGH = 0.25, 0.5
 # The same where names say so as well.
-_NEARER_AS_NAMED, _NEAR_ENOUGH_AS_NAMED = 0.9, 0.9
+_NEARER_AS_NAMED, _NEAR_ENOUGH_AS_NAMED, _FEWEST_NAMED = 2 / 3, 0.6, 2
 # Larger tables of distances are not made.
 _MOST_CELLS = 20_000_000
 # Both sides ran in one order if so many of the pairs follow each other.
@@ -113,8 +113,18 @@ class Differing:
         for before, behind in pairwise([(-1, -1), *rise, (len(lefts), len(rights))]):
             ours = [one for one in lefts[before[0] + 1 : behind[0]] if one not in self._partner[0]]
             theirs = [one for one in rights[before[1] + 1 : behind[1]] if one not in self._partner[1]]
-            if len(ours) == len(theirs) and all(map(self._is_open, ours, theirs)):
+            # A single one may be another's partner: of two operators here and there that the other side lacks.
+            is_told = len(ours) > 1 or (len(ours) == 1 and self._is_only_one(ours[0], theirs[:1]))
+            if len(ours) == len(theirs) and is_told and all(map(self._is_open, ours, theirs)):
                 yield from zip(ours, theirs, repeat("structure"))
+
+    def _is_only_one(self, ours: Quantity, theirs: Sequence[Quantity]) -> bool:
+        """Whether no other quantity of its size is without a partner, on either side."""
+        sort = self._sides[0].sort_of(ours[0])
+        return all(
+            not set(side.distinctive.get(sort, ())).difference(partner, own)
+            for side, partner, own in zip(self._sides, self._partner, ([ours], theirs), strict=True)
+        )
 
     # -- Nearness
 
@@ -135,7 +145,7 @@ class Differing:
             by_far &= _are_most(_shared(left.words, lefts, right.words, rights), 0)
             as_named = _stand_out(apart[np.ix_(rows, columns)], _NEARER_AS_NAMED, _NEAR_ENOUGH_AS_NAMED)
             named = _shared(left.tokens, lefts, right.tokens, rights)
-            as_named &= (named > 0) & _are_most(named, 1)
+            as_named &= (named >= _FEWEST_NAMED) & _are_most(named, 1)
             for one, other in zip(*np.nonzero(by_far | as_named), strict=True):
                 yield lefts[one], rights[other], "nearest" if by_far[one, other] else "structure"
 

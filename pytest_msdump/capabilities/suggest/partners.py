@@ -259,14 +259,19 @@ class _Search:
                     if self._are_swapped(fit, other, is_one_order=is_one_order):
                         said[fit.right], said[other.right] = (fit, other.left), (other, fit.left)
         lefts = self._left.by_sort(self._left.alone - {one.fits[0].left for one in self.found.values()})
-        rights = self._right.by_sort(self._right.alone - self.found.keys() - self.copies)
+        rights = self._right.by_sort((self._right.alone - self.found.keys() - self.copies) | of.keys())
         for fit in fits:
             sort, shared = self._right.sort_of(fit.right), self._shared(fit.left, fit.right)
             better = [one for one in lefts.get(sort, ()) if self._speaks_for(one, fit.right, shared)]
-            others = (other for other in rights.get(sort, ()) if self._speaks_for(fit.left, other, shared))
+            # What is called like several right tensors speaks for none of them.
+            better = [one for one in better if self._is_called_most_like(one, fit.right, rights[sort])]
+            others = (other for other in rights[sort] if other not in of and self._speaks_for(fit.left, other, shared))
             if fit.right not in said and (len(better) == 1 or any(True for _ in others)):
                 said[fit.right] = fit, better[0] if len(better) == 1 else None
         yield from said.values()
+
+    def _is_called_most_like(self, one: int, other: int, rights: Iterable[int]) -> bool:
+        return all(self._shared(one, rival) < self._shared(one, other) for rival in rights if rival != other)
 
     def _speaks_for(self, one: int, other: int, shared: int) -> bool:
         """Whether more words than these speak for a pair, one of which ends a name."""
