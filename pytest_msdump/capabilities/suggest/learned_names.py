@@ -40,15 +40,20 @@ def foretold(
             known[ours[0], theirs[0]].append((ours[1], theirs[1]))
     for (ours_words, theirs_words), examples in known.items():
         lefts, rights = families[0][ours_words], families[1][theirs_words]
+        # What a rule for more names does not hold for, none for fewer of them does: they hide the block too many.
+        open_names = {numbers for numbers in lefts if (ours_words, numbers) not in met}
         for fixed, some in _by_fixed(examples):
             rule = _rule(some, [at for at in range(len(some[0][0])) if at not in fixed])
             if rule is None:
                 continue
             members = [numbers for numbers in lefts if all(numbers[at] == some[0][0][at] for at in fixed)]
-            made = {ours: theirs for ours, theirs in _whole(rule, members, rights) if theirs in rights}
-            places = {ours: (theirs_words, theirs) for ours, theirs in made.items()}
-            if all(place in met.get((ours_words, ours), (place,)) for ours, place in places.items()):
-                yield from ((lefts[ours], rights[theirs]) for ours, theirs in made.items())
+            made = dict(_whole(rule, members, rights))
+            if all((theirs_words, theirs) in met.get((ours_words, ours), ((theirs_words, theirs),))
+                   for ours, theirs in made.items()):  # fmt: skip
+                yield from ((lefts[ours], rights[theirs]) for ours, theirs in made.items() if ours in open_names)
+                open_names -= {*members} - made.keys()
+            else:
+                open_names -= {*members}
 
 
 def _by_fixed(examples: Sequence[_Example]) -> Iterator[tuple[tuple[int, ...], list[_Example]]]:
