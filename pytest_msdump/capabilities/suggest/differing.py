@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, repeat
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from pytest_msdump.capabilities.suggest.sides import Quantity, SuggestedSide, ma
 QuantityPair = tuple[Quantity, Quantity]
 # The same with what speaks for it.
 _Proposal = tuple[Quantity, Quantity, str]
+_Word = TypeVar("_Word")
 _Numbers = npt.NDArray[np.float64]
 
 # Behind a mistake nothing agrees, but a partner is this much nearer than anything else; and how near it is at least.
@@ -181,12 +183,24 @@ def _stand_out(apart: _Numbers, nearer: float, enough: float) -> npt.NDArray[np.
 
 
 def _shared(
-    left: Sequence[frozenset[object]], lefts: Sequence[Quantity], right: Sequence[frozenset[object]],
+    left: Sequence[frozenset[_Word]],
+    lefts: Sequence[Quantity],
+    right: Sequence[frozenset[_Word]],
     rights: Sequence[Quantity],
-) -> _Numbers:  # fmt: skip
+) -> _Numbers:
     """Return how much the names of each two quantities have in common, at most."""
-    return np.array([[max(len(left[one] & right[other]) for one in ours for other in theirs) for theirs in rights]
-                     for ours in lefts], dtype=np.float64)  # fmt: skip
+    names = [
+        [words[number] for group in groups for number in group] for words, groups in ((left, lefts), (right, rights))
+    ]
+    column = {word: number for number, word in enumerate(frozenset().union(*names[0]) & frozenset().union(*names[1]))}
+    tables = [np.zeros((len(side), len(column)), dtype=np.float32) for side in names]
+    for table, side in zip(tables, names, strict=True):
+        for row, words in enumerate(side):
+            table[row, [column[word] for word in words if word in column]] = 1
+    counts: _Numbers = (tables[0] @ tables[1].T).astype(np.float64)
+    for axis, groups in enumerate((lefts, rights)):
+        counts = np.maximum.reduceat(counts, np.cumsum([0, *map(len, groups[:-1])]), axis=axis)
+    return counts
 
 
 def _are_most(counts: _Numbers, by: int) -> npt.NDArray[np.bool_]:

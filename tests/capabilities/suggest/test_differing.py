@@ -161,3 +161,13 @@ def test_a_word_of_most_names_says_nothing_against_equal_values() -> None:
         left[f"stages.{stage}"] = right[f"features.{stage}"] = draw.standard_normal(40)
     entries = _entries(left, right)
     assert [entries.get(f"features.{stage}") for stage in range(3)] == [f"stages.{stage}" for stage in range(3)]
+
+
+def test_what_is_called_like_several_tensors_speaks_against_none_of_their_partners() -> None:
+    """The left has one operator more, behind a norm; three other norms agree under names of their own."""
+    draw = np.random.default_rng(4)
+    names = {"q_norm": "squeeze", "k_norm": "squeeze_1", "attn.norm": "reshape", "mlp.fc": "dense"}
+    right = {f"0.{name}": draw.standard_normal(40) for name in names}
+    left = {f"0.{partner}": right[f"0.{name}"] for name, partner in names.items()}
+    left["0.norm_tanh"] = draw.standard_normal(40)
+    assert _entries(left, right) == {f"0.{name}": f"0.{partner}" for name, partner in names.items()}
