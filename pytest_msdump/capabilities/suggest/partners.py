@@ -1,8 +1,8 @@
 """Suggestions for tensors without a partner: structure proposes, values confirm, and settle what is left open.
 
 Structure is the way of pairing of that name. What it leaves open is settled where one left quantity alone has the
-values of a right one, and that one alone has its; or, behind a mistake, where two are by far the nearest to each other.
-Neither kind nor names nor order may contradict. Tensors that hold the same values are one quantity.
+values of a right one, and that one alone has its; behind a mistake, as `differing` says. Neither kind nor names nor
+order may contradict. Tensors that hold the same values are one quantity.
 """
 
 from __future__ import annotations
