@@ -147,7 +147,8 @@ class Differing:
             by_far &= _are_most(_shared(left.words, lefts, right.words, rights), 0)
             as_named = _stand_out(apart[np.ix_(rows, columns)], _NEARER_AS_NAMED, _NEAR_ENOUGH_AS_NAMED)
             named = _shared(left.tokens, lefts, right.tokens, rights)
-            as_named &= (named >= _FEWEST_NAMED) & _are_most(named, 1)
+            # Where one side has a block more, numbers in names speak for another one.
+            as_named &= (named >= _FEWEST_NAMED) & _are_most(named, 1) & (len(rows) == len(columns))
             for one, other in zip(*np.nonzero(by_far | as_named), strict=True):
                 yield lefts[one], rights[other], "nearest" if by_far[one, other] else "structure"
 

@@ -150,6 +150,14 @@ def test_less_nearness_is_enough_where_names_say_so_too(far: float, names: tuple
     assert _entries(left, right) == dict(zip(_RIGHT[:paired], names, strict=False))
 
 
+def test_names_say_nothing_for_what_is_near_where_one_side_has_a_tensor_more() -> None:
+    """A block that one side lacks: those behind it have other numbers."""
+    left, right = dict(_drifted(_ALIKE, 0.4)), dict(_drifted(_RIGHT, 0.0))
+    left["head"] = right["head"]
+    left["foo.v.omega.nu"] = np.random.default_rng(8).standard_normal(400)
+    assert _entries(left, right) == {}
+
+
 def test_a_word_of_most_names_says_nothing_against_equal_values() -> None:
     draw = np.random.default_rng(2)
     left, right = {}, {}
