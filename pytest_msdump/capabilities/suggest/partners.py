@@ -1,33 +1,32 @@
 """Suggestions for tensors without a partner: structure proposes, values confirm, and settle what is left open.
 
 Structure is the way of pairing of that name. What it leaves open is settled where one left quantity alone has the
-values of a right one, and that one alone has its; or, behind a mistake, where two are by far the nearest to each other.
-Neither kind nor names nor order may contradict. Tensors that hold the same values are one quantity.
+values of a right one, and that one alone has its; behind a mistake, as `differing` says. Neither kind nor names nor
+order may contradict. Tensors that hold the same values are one quantity.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.capabilities.suggest.differing import FEWEST, MOSTLY, Differing, QuantityPair, longest_rise
 from pytest_msdump.capabilities.suggest.fingerprint import (
     Alignment,
     Fingerprint,
-    Sample,
     best_alignment,
     distances,
     fit_text,
     shape_word,
 )
-from pytest_msdump.capabilities.suggest.sides import Quantity, SuggestedSide, Unread
+from pytest_msdump.capabilities.suggest.sides import Quantity, SuggestedSide, Unread, may_be_one_layer
 from pytest_msdump.core.compare.planning import Plan, in_all_ways
 from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.facts.operators import PASSING_TYPES
@@ -39,18 +38,10 @@ from pytest_msdump.core.model.tensor import TensorRef, Transform, mangle
 _ALIKE, _MOST_TRIED = 0.1, 6
 # Two tensors agree if they differ by less of how much their values vary.
 _AGREES = 5e-3
-# Behind a mistake nothing agrees, but a partner is this much nearer than anything else; and how near it is at least.
-_NEARER, _NEAR_ENOUGH = 0.25, 0.5
-# A convolution takes in a normalisation behind it.
-_FOLDED = {"weighted", "norm"}
 # To which share statistics of tensors that were not saved have to agree.
 _SAME_STATISTIC = 1e-3
-# Larger tables of distances are not made.
-_MOST_CELLS = 20_000_000
 # Siblings that a port may have mixed up are near each other.
 _REACH = 24
-# Both sides ran in one order if so many of the pairs follow each other.
-_MOSTLY, _FEWEST = 2 / 3, 3
 
 
 class Fit(NamedTuple):
@@ -143,48 +134,11 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
     )
 
 
-# One of each side.
-_Quantities = tuple[Quantity, Quantity]
-
-
-def _distances(ours: Sequence[Sample], theirs: Sequence[Sample]) -> npt.NDArray[np.float64]:
-    """Return how far apart each two samples are, over the larger norm."""
-    units = [np.stack([np.zeros(one.values.size) if one.unit is None else one.unit for one in side])
-             for side in (ours, theirs)]  # fmt: skip
-    logs = [np.array([one.log_norm for one in side]) for side in (ours, theirs)]
-    ratio = np.exp(-np.abs(logs[0][:, None] - logs[1]))
-    cosine = (units[0].conj() @ units[1].T).real
-    found: npt.NDArray[np.float64] = np.sqrt(np.maximum(0.0, 1.0 + ratio * ratio - 2.0 * ratio * cosine))
-    # Not all of their values are finite.
-    found[[one.unit is None for one in ours]] = np.inf
-    found[:, [one.unit is None for one in theirs]] = np.inf
-    return found
-
-
-def _stand_out(apart: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Return which of these distances are by far the least of their row and of their column."""
-    found = apart <= _NEAR_ENOUGH
-    for axis in (0, 1):
-        if apart.shape[axis] > 1:
-            least, second = np.partition(apart, 1, axis=axis).take([0, 1], axis=axis).swapaxes(0, axis)
-            least, second = np.expand_dims(least, axis), np.expand_dims(second, axis)
-            found &= (apart == least) & (least <= _NEARER * second)
-    return found
-
-
 def _are_one_row(ours: npt.NDArray[np.float64], theirs: npt.NDArray[np.float64]) -> bool:
     """Whether all statistics agree: the norm by itself, the others by the largest of all values."""
     largest = np.abs(theirs[:3]).max()
     scale = np.array([largest, largest, largest, theirs[3]])
     return bool(largest > 0 and (np.abs(ours - theirs) <= _SAME_STATISTIC * scale).all())
-
-
-def _longest_rise(numbers: Sequence[int]) -> int:
-    ends: list[int] = []
-    for number in numbers:
-        place = bisect_left(ends, number)
-        ends[place : place + 1] = [number]
-    return len(ends)
 
 
 class _Search:
@@ -218,16 +172,17 @@ class _Search:
         """Pair the quantities of which each has the values of the other alone."""
         partners = self.paired | {(one.fits[0].left, number) for number, one in self.found.items()}
         taken = {one for one, _ in partners}, {other for _, other in partners}
-        pairs: list[_Quantities] = []
+        pairs: list[QuantityPair] = []
         rights = [theirs for theirs in self._right.quantities if taken[1].isdisjoint(theirs)]
         for theirs in watch(rights, "right tensors tried"):
             lefts = self._alike("left", theirs)
             if len(lefts) == 1 and taken[0].isdisjoint(lefts[0]) and self._alike("right", lefts[0]) == [theirs]:
                 pairs.append((lefts[0], theirs))
-        anchors = partners.union(*({*zip(ours, theirs, strict=False)} for ours, theirs in pairs))
+        known = partners.union(*({*zip(ours, theirs, strict=False)} for ours, theirs in pairs))
+        differing = Differing(self._left, self._right, known)
         fits: list[Fit] = []
-        for how, some in (("values", pairs), ("nearest", [*self._nearest(anchors)])):
-            new = [fit for ours, theirs in some for fit in self._members(ours, theirs)]
+        for (ours, theirs), how in chain(((pair, "values") for pair in pairs), differing.found()):
+            new = [*self._members(ours, theirs)]
             self.found |= {fit.right: Suggestion(fit.right, (fit,), how) for fit in new}
             fits += new
         for fit, named in self._mixed_up(fits):
@@ -263,48 +218,6 @@ class _Search:
         in_order = [group for group, axes in agreeing if axes is None]
         return in_order or [group for group, _ in agreeing]
 
-    def _nearest(self, anchors: set[tuple[int, int]]) -> Iterator[_Quantities]:
-        """Yield the quantities without a partner that are by far nearest to each other, and in the order of others."""
-        taken = {one for one, _ in anchors}, {other for _, other in anchors}
-        is_in_order = self._order_of(anchors)
-        for sort, lefts in self._left.distinctive.items():
-            rights = self._right.distinctive.get(sort, [])
-            # Of a run in which nothing agrees, nothing is behind a mistake; and by far nearer than what?
-            is_alone = not anchors and 1 in (len(lefts), len(rights))
-            if is_alone or not 0 < len(lefts) * len(rights) <= _MOST_CELLS:
-                continue
-            apart = _distances([self._left.looks[one[0]].sample for one in lefts],
-                               [self._right.looks[one[0]].sample for one in rights])  # fmt: skip
-            for one, other in zip(*np.nonzero(_stand_out(apart)), strict=True):
-                ours, theirs = lefts[one], rights[other]
-                is_open = taken[0].isdisjoint(ours) and taken[1].isdisjoint(theirs)
-                if is_open and is_in_order(ours[0], theirs[0]) and self._are_called_alike(ours, theirs, lefts, rights):
-                    yield ours, theirs
-
-    def _order_of(self, pairs: Iterable[tuple[int, int]]) -> Callable[[int, int], bool]:
-        """Return whether two tensors stand between the same pairs, as far as it is known in which order they ran."""
-        known = sorted(pair for pair in pairs if self._have_places(*pair))
-        before = [-1, *accumulate((other for _, other in known), max)]
-        behind = [len(self._right.refs), *accumulate((other for _, other in reversed(known)), min)][::-1]
-
-        def is_in_order(one: int, other: int) -> bool:
-            at = bisect_left(known, (one, other))
-            return not self._have_places(one, other) or before[at] < other < behind[at]
-
-        return is_in_order
-
-    def _have_places(self, one: int, other: int) -> bool:
-        return self._left.refs[one].place is not None and self._right.refs[other].place is not None
-
-    def _are_called_alike(
-        self, ours: Quantity, theirs: Quantity, lefts: Iterable[Quantity], rights: Iterable[Quantity]
-    ) -> bool:
-        """Whether no other quantity of the sort has more words in common with one of two."""
-        shared = max(self._shared(one, other) for one in ours for other in theirs)
-        of_right = (self._shared(one, other) for one in ours for group in rights for other in group)
-        of_left = (self._shared(one, other) for group in lefts for one in group for other in theirs)
-        return all(words <= shared for words in chain(of_right, of_left))
-
     def _members(self, ours: Sequence[int], theirs: Sequence[int]) -> Iterator[Fit]:
         """Yield which tensors of two quantities are partners: those most alike, and others of the same words."""
         ranked = sorted(
@@ -330,9 +243,7 @@ class _Search:
         return len(self._left.words[one] & self._right.words[other])
 
     def _may_be_one(self, one: int, other: int) -> bool:
-        """Whether two tensors are of one kind of layer, or of kinds of which one is folded into the other."""
-        kinds = {self._left.layer(one), self._right.layer(other)} - {""}
-        return len(kinds) < 2 or kinds == _FOLDED
+        return may_be_one_layer(self._left.layer(one), self._right.layer(other))
 
     # -- Names and order
 
@@ -340,7 +251,7 @@ class _Search:
         """Yield pairs that names or order contradict, with the left tensor that these speak for."""
         said: dict[int, tuple[Fit, int | None]] = {}
         places = sorted(self.paired | {(fit.left, fit.right) for fit in fits})
-        is_one_order = _longest_rise([other for _, other in places]) >= _MOSTLY * max(len(places), _FEWEST)
+        is_one_order = len(longest_rise(places)) >= MOSTLY * max(len(places), FEWEST)
         of = {fit.right: fit for fit in fits}
         for group in self._right.by_sort(sorted(of)).values():
             for place, number in enumerate(group):
@@ -348,14 +259,19 @@ class _Search:
                     if self._are_swapped(fit, other, is_one_order=is_one_order):
                         said[fit.right], said[other.right] = (fit, other.left), (other, fit.left)
         lefts = self._left.by_sort(self._left.alone - {one.fits[0].left for one in self.found.values()})
-        rights = self._right.by_sort(self._right.alone - self.found.keys() - self.copies)
+        rights = self._right.by_sort((self._right.alone - self.found.keys() - self.copies) | of.keys())
         for fit in fits:
             sort, shared = self._right.sort_of(fit.right), self._shared(fit.left, fit.right)
             better = [one for one in lefts.get(sort, ()) if self._speaks_for(one, fit.right, shared)]
-            others = (other for other in rights.get(sort, ()) if self._speaks_for(fit.left, other, shared))
+            # What is called like several right tensors speaks for none of them.
+            better = [one for one in better if self._is_called_most_like(one, fit.right, rights[sort])]
+            others = (other for other in rights[sort] if other not in of and self._speaks_for(fit.left, other, shared))
             if fit.right not in said and (len(better) == 1 or any(True for _ in others)):
                 said[fit.right] = fit, better[0] if len(better) == 1 else None
         yield from said.values()
+
+    def _is_called_most_like(self, one: int, other: int, rights: Iterable[int]) -> bool:
+        return all(self._shared(one, rival) < self._shared(one, other) for rival in rights if rival != other)
 
     def _speaks_for(self, one: int, other: int, shared: int) -> bool:
         """Whether more words than these speak for a pair, one of which ends a name."""

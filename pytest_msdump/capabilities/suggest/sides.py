@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.capabilities.structure.words import words_in_names
+from pytest_msdump.capabilities.structure.words import Named, read_names, words_in_names
 from pytest_msdump.capabilities.suggest.fingerprint import Fingerprint, Sample, fingerprint, sample
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.compare.user_code import Watch
@@ -32,8 +33,12 @@ _LAYERS = {
     "softmax": "activation", "embedding": "embedding", "recurrent": "recurrent", "loss": "loss",
     "resizing": "resizing",
 }  # fmt: skip
+# A convolution takes in a normalisation behind it.
+_FOLDED = {"weighted", "norm"}
 _NUMBERED = re.compile(r"[._/-][0-9]+$")
 _END = re.compile(r"[^./]*[A-Za-z][^./]*")
+# Of so few names any word may be in most.
+_FEWEST_NAMES = 12
 _STATISTICS = ("maximum", "minimum", "mean", "l2_norm")
 
 
@@ -133,12 +138,18 @@ class SuggestedSide:
     @cached_property
     def words(self) -> Sequence[frozenset[str]]:
         """What the name of each tensor says, but for its numbers."""
-        return words_in_names([ref.key.op.label for ref in self.refs])
+        return _telling(words_in_names([ref.key.op.label for ref in self.refs]))
+
+    @cached_property
+    def tokens(self) -> Sequence[frozenset[object]]:
+        """The same with numbers, and what is said twice as often as it is said."""
+        found = read_names([ref.key.op.label for ref in self.refs]).names or [Named(())] * len(self.refs)
+        return [frozenset((word, one.words[:at].count(word)) for at, word in enumerate(one.words)) for one in found]
 
     @cached_property
     def ends(self) -> Sequence[frozenset[str]]:
         """The same of the last part of each name that has a word."""
-        return words_in_names(["".join(_END.findall(ref.key.op.label)[-1:]) for ref in self.refs])
+        return _telling(words_in_names(["".join(_END.findall(ref.key.op.label)[-1:]) for ref in self.refs]))
 
     @cached_property
     def parents(self) -> Sequence[str]:
@@ -176,6 +187,19 @@ class SuggestedSide:
     def sort_of(self, number: int) -> Sort:
         """Return what a partner must have in common with a tensor."""
         return self.refs[number].key.io, self.looks[number].print.size
+
+
+def _telling(names: Sequence[frozenset[str]]) -> Sequence[frozenset[str]]:
+    """Return what tells names apart: no word that more than half of them have."""
+    times = Counter(chain.from_iterable(names))
+    usual = {word for word, count in times.items() if 2 * count > len(names) > _FEWEST_NAMES}
+    return [words - usual for words in names]
+
+
+def may_be_one_layer(one: str, other: str) -> bool:
+    """Whether two kinds of layer, empty if unknown, are one, or one of them is folded into the other."""
+    kinds = {one, other} - {""}
+    return len(kinds) < 2 or kinds == _FOLDED
 
 
 def _in_order_of_calls(refs: Sequence[TensorRef]) -> Sequence[TensorRef]:
