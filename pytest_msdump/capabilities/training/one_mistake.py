@@ -45,6 +45,8 @@ from pytest_msdump.core.text import Message
 _SAME_DIRECTION, _SAME_FACTOR = 1.5e-2, 5e-3
 # Norms that are equal to so much are one, to which gradients were clipped; so is a plain number.
 _SAME_NORM, _PLAIN_NORM = 1e-4, 2e-5
+# What rounding leaves of a direction at least.
+_ROUNDED = 2.0**-22
 # Sums of gradients that were made of rounded ones.
 _SAME_SUM = 1e-3
 # So many gradients show a factor that all have.
@@ -163,7 +165,7 @@ class _Step:
         if len(known) < len(found) or len(parallel) < _LEAST:
             return None
         # Those that are zero in exact arithmetic are no larger than what rounding leaves open of the others.
-        usual = median(one.apart for one in parallel)
+        usual = max(_ROUNDED, median(one.apart for one in parallel))
         limits = [usual * median(one.norms[side] for one in parallel) for side in (0, 1)]
         gradients = [one for one in known if one.is_parallel or not all(map(le, one.norms, limits))]
         scaled = [one for one in gradients if one.record.fails]
