@@ -333,13 +333,16 @@ def test_behind_a_failure_a_tensor_of_unknown_making_leaves_its_reader_unknown(t
         assert found["head"] == ("inherited", ("places:output:0",))
 
 
-def test_what_another_layer_was_given_elsewhere_does_not_show_that_it_was_given_right(tmp_path: Path) -> None:
-    """The state of one layer is the input of the next, which passes."""
+@pytest.mark.parametrize(("given", "module"), [(["c0"], "Net"), ([None, "c0"], "c0")])
+def test_what_another_layer_was_given_elsewhere_does_not_show_that_it_was_given_right(
+    tmp_path: Path, given: list[str | None], module: str
+) -> None:
+    """The state of one layer is what the next goes on from, which passes; a state of both is another input."""
     calls = [
         call("c0.k", None, inside="c0"),
         call("c0", None, "c0.k", inside="Net"),
-        call("c1.k", "c0", inside="c1"),
-        call("c1", "c0", "c1.k", inside="Net"),
+        call("c1.k", given[0], inside="c1"),
+        call("c1", *given, "c1.k", inside="Net"),
         call("c0.k", "c0@0", bad=0.5, inside="c0"),
         call("c0", None, "c0@0", "c0.k@1", bad=0.5, inside="Net"),
         call("Net", "c0@1", bad=0.5),
@@ -347,4 +350,4 @@ def test_what_another_layer_was_given_elsewhere_does_not_show_that_it_was_given_
     types = {"c0": "Cell", "c1": "Cell"}
     for side in ("left", "right"):
         record(tmp_path / side, calls, is_good=side == "right", types=types)
-    assert causes(reported(tmp_path)) == {"c0.k": Region("Net", ("c0",), "c0.k", "output")}
+    assert causes(reported(tmp_path)) == {"c0.k": Region(module, ("c0",), "c0.k", "output")}

@@ -192,15 +192,16 @@ class Regions:
 
     def _was_given(self, outer: OperatorRun, start: OperatorRun) -> bool:
         """Whether a call inside of a module passes that took what the module was given, or another such module."""
-        slots = {entry.slot for entry in self._group.inputs(outer) or () if entry.producer == start}
-        if not slots:
+        # What a layer goes on from is its first input; a state or a cache is another one.
+        are_first = {entry.slot == 0 for entry in self._group.inputs(outer) or () if entry.producer == start}
+        if not are_first:
             return False
         kind = self._group.type_of(outer)
         # The call that made it gives it, and was not given it.
         made = {start, *self._around(start)}
         passing = ((run, node) for run, node in self._nodes.items() if node.status == "passes" and run not in made)
         return any(
-            any(entry.producer == start and entry.slot in slots for entry in self._group.inputs(run) or ())
+            any(one.producer == start and (one.slot == 0) in are_first for one in self._group.inputs(run) or ())
             if kind and self._group.type_of(run) == kind
             else outer in self._around(run)
             and start in {one.producer for one in node.feeds or ()}
