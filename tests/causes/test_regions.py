@@ -311,3 +311,43 @@ def test_one_mistake_in_equal_blocks_is_one_line_and_others_are_lines_of_their_o
         )
         == 6
     )
+
+
+def test_a_tensor_that_the_network_makes_of_nothing_is_wrong_in_the_module_that_made_it(tmp_path: Path) -> None:
+    """Nothing says what is behind the tensor; all that ran before it passes, and each call is given it anew."""
+    steps = [call("places", "?", bad=0.5, inside="Net") for _ in range(3)]
+    calls = [call("embed", None, inside="Net"), *steps, call("Net", None, "places@2", bad=0.5)]
+    assert causes(compared(tmp_path / "made", calls)) == {"places": Region("Net", (), "places", "output")}
+    given = {"embed": "g", "places": "b", "Net": "g"}
+    assert causes(compared(tmp_path / "with inputs", calls, given)) == {"Net": Region("Net", (), "places", "input")}
+    # The module around was given it, so that it may be made anywhere.
+    calls[-1] = call("Net", "?", "places@2", bad=0.5)
+    assert causes(compared(tmp_path / "given", calls)) == {"places": Region("", (), "places", "output")}
+
+
+def test_behind_a_failure_a_tensor_of_unknown_making_leaves_its_reader_unknown(tmp_path: Path) -> None:
+    calls = [call("embed", None, bad=0.5), call("places", "?", bad=0.5), call("head", "places", bad=0.5)]
+    for name, given in (("outputs", {}), ("with inputs", {"embed": "g", "places": "b"})):
+        found = roles(compared(tmp_path / name, calls, given))
+        assert found["places"] == ("unknown", ())
+        assert found["head"] == ("inherited", ("places:output:0",))
+
+
+@pytest.mark.parametrize(("given", "module"), [(["c0"], "Net"), ([None, "c0"], "c0")])
+def test_what_another_layer_was_given_elsewhere_does_not_show_that_it_was_given_right(
+    tmp_path: Path, given: list[str | None], module: str
+) -> None:
+    """The state of one layer is what the next goes on from, which passes; a state of both is another input."""
+    calls = [
+        call("c0.k", None, inside="c0"),
+        call("c0", None, "c0.k", inside="Net"),
+        call("c1.k", given[0], inside="c1"),
+        call("c1", *given, "c1.k", inside="Net"),
+        call("c0.k", "c0@0", bad=0.5, inside="c0"),
+        call("c0", None, "c0@0", "c0.k@1", bad=0.5, inside="Net"),
+        call("Net", "c0@1", bad=0.5),
+    ]
+    types = {"c0": "Cell", "c1": "Cell"}
+    for side in ("left", "right"):
+        record(tmp_path / side, calls, is_good=side == "right", types=types)
+    assert causes(reported(tmp_path)) == {"c0.k": Region(module, ("c0",), "c0.k", "output")}

@@ -431,7 +431,7 @@ class PairGroup:
         if edge.is_parameter:
             return OperatorRun("parameter", mangle(edge.producer))
         if not edge.producer:
-            return OperatorRun("gap", consumer.name)
+            return OperatorRun("gap", consumer.name, slot=consumer.occurrence)
         if edge.occurrence is not None:
             return OperatorRun("op", edge.producer, edge.occurrence)
         dumped = self._dumped.get(edge.producer, {})
@@ -520,7 +520,7 @@ class _OtherSide:
                 slots = [first.get(slot) for slot in range(max(first, default=-1) + 1)]
                 rest = dict.fromkeys(edge for _, edge in edges if edge not in slots)
                 operators[own.name][own.occurrence] = Operator(
-                    op.label, op.op_type or "", inputs=(*slots, *rest), occurrence=own.occurrence
+                    op.label, op.op_type or right.op_type or "", inputs=(*slots, *rest), occurrence=own.occurrence
                 )
                 if not group.is_trained(group.run_of(right)):
                     called.add(own.name)

@@ -135,12 +135,12 @@ def operator_nodes(group: PairGroup, status: TensorStatus) -> dict[OperatorRun, 
 
 def _clear_unknown(nodes: dict[OperatorRun, NetworkNode[OperatorRun]], dumped: Sequence[OperatorRun]) -> None:
     """Have operations that were not followed pass where all passes that they can have taken anything from."""
-    last = {run.name: place for place, run in enumerate(dumped) if run.kind == "op"}
+    called = {(run.name, run.occurrence): place for place, run in enumerate(dumped) if run.kind == "op"}
     doubtful = next(
         (place for place, run in enumerate(dumped) if nodes[run].status in ("fails", "unseen")), len(dumped)
     )
     for run in nodes:
-        if run.kind == "gap" and last[run.name] <= doubtful:
+        if run.kind == "gap" and called[run.name, run.slot] <= doubtful:
             nodes[run] = NetworkNode("passes")
 
 

@@ -65,17 +65,26 @@ class Regions:
     def _place(self, run: OperatorRun) -> None:
         """Say where a failure begins, and let the module around it, or an earlier one of the region, have the role."""
         role, way = self._roles[run], self._way(run)
-        if way is None or self._group.is_trained(run) or not all(map(self._is_chosen, way.between)):
+        if self._group.is_trained(run):
+            return
+        # What is wrong before one call of a module is wrong before each.
+        known = (owner for end, owner, *_ in self._known if end._replace(occurrence=run.occurrence) == run)
+        if (owner := next(known, None)) is not None:
+            self._inherit(run, owner)
+            return
+        if way is None or not all(map(self._is_chosen, way.between)):
+            if run.kind == "input" and not self._is_reported(run):
+                # What has no record can say nothing of itself.
+                self._give(run, run._replace(kind="op", slot=0), role)
             return
         is_fed_otherwise = self._is_fed_otherwise(run)
         module = self._module(run, way if is_fed_otherwise or not self._is_operation(run) else way._replace(start=()))
-        for end, owner, other, earlier in self._known:
+        for _, owner, other, earlier in self._known:
             # What is wrong in the code of a module is wrong in each call of it, and may be so at several of its ends.
             is_same = module is not None and other is not None and module.name == other.name
-            is_call = (end.kind, end.name, end.slot) == (run.kind, run.name, run.slot)
             # What a cache or a state keeps is wrong wherever it is read.
             is_kept = not set(earlier.start).isdisjoint(way.start) and self._is_within(other, module)
-            if set(earlier.between) & set(way.between) or is_call or is_kept or (is_same and self._is_code(run)):
+            if set(earlier.between) & set(way.between) or is_kept or (is_same and self._is_code(run)):
                 self._inherit(run, owner)
                 return
         is_exact = run.kind == "op" and not way.between and not is_fed_otherwise and self._is_known(run)
@@ -83,14 +92,18 @@ class Regions:
         self._known.append((run, owner, module, way))
         if not is_exact:
             name = "" if module is None else self._label(module)
-            after = [self._name(one) for one in way.start if module is None or not _is_of(one, module)]
+            shown = [one for one in way.start if one.kind != "gap" and (module is None or not _is_of(one, module))]
+            after = [self._name(one) for one in shown]
             between = [self._label(one) for one in way.between if one.kind == "op"]
             lines = self._group.lines(way.start, run)
             self.regions[owner] = Region(name, tuple(after), self._label(run), _io(run), tuple(between), lines)
-        found = replace(role, name="cause", why=role.why if role.name == "cause" else "", jump=run)
+        self._give(run, owner, replace(role, name="cause", why=role.why if role.name == "cause" else "", jump=run))
+
+    def _give(self, run: OperatorRun, owner: OperatorRun, role: Role[OperatorRun]) -> None:
+        """Let another operator have a role."""
         if owner != run:
             self._inherit(run, owner)
-        self._roles[owner] = found
+        self._roles[owner] = role
 
     def _is_within(self, inner: OperatorRun | None, outer: OperatorRun | None) -> bool:
         return inner is not None and (outer in (None, inner) or outer in self._around(inner))
@@ -156,10 +169,13 @@ class Regions:
 
     def _is_inside(self, way: _Way, outer: OperatorRun, run: OperatorRun) -> bool:
         """Whether all that leads to a failure ran inside of a module, or was given to it and is right there."""
+        given = {entry.producer.kind for entry in self._group.inputs(outer) or ()}
         return all(
-            self._ran_inside(one, outer, run) or _is_of(one, outer) or self._was_given(outer, one)
+            "gap" not in given
+            if one.kind == "gap"
+            else self._ran_inside(one, outer, run) or _is_of(one, outer) or self._was_given(outer, one)
             for one in (*way.start, *way.between)
-            if one.kind in ("op", "input")
+            if one.kind in ("op", "input", "gap")
         )
 
     def _ran_inside(self, one: OperatorRun, outer: OperatorRun, run: OperatorRun) -> bool:
@@ -176,14 +192,16 @@ class Regions:
 
     def _was_given(self, outer: OperatorRun, start: OperatorRun) -> bool:
         """Whether a call inside of a module passes that took what the module was given, or another such module."""
-        if start not in {entry.producer for entry in self._group.inputs(outer) or ()}:
+        # What a layer goes on from is its first input; a state or a cache is another one.
+        are_first = {entry.slot == 0 for entry in self._group.inputs(outer) or () if entry.producer == start}
+        if not are_first:
             return False
         kind = self._group.type_of(outer)
         # The call that made it gives it, and was not given it.
         made = {start, *self._around(start)}
         passing = ((run, node) for run, node in self._nodes.items() if node.status == "passes" and run not in made)
         return any(
-            start in {entry.producer for entry in self._group.inputs(run) or ()}
+            any(one.producer == start and (one.slot == 0) in are_first for one in self._group.inputs(run) or ())
             if kind and self._group.type_of(run) == kind
             else outer in self._around(run)
             and start in {one.producer for one in node.feeds or ()}
@@ -207,14 +225,14 @@ class Regions:
                 return None
             for producer in dict.fromkeys(feed.producer for feed in feeds if feed.producer):
                 node = self._nodes.get(producer)
-                if node is None or producer.kind in ("gap", "update"):
+                if node is None or producer.kind == "update" or (producer.kind == "gap" and node.status != "passes"):
                     return None
                 if node.is_compared or producer.kind == "parameter":
                     start[producer] = None
                 elif producer not in between and node.status != "given":
                     between[producer] = None
                     waiting.append(producer)
-        shown = [one for one in start if one.kind in ("op", "input", "rest")][:MOST_LISTED]
+        shown = [one for one in start if one.kind in ("op", "input", "rest", "gap")][:MOST_LISTED]
         return _Way(tuple(shown), tuple(between))
 
 

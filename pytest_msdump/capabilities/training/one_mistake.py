@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import hypot, inf
+from math import hypot, inf, isfinite, sqrt
+from operator import le
+from statistics import median, median_high
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,9 +42,11 @@ from pytest_msdump.core.model.tensor import Coordinates
 from pytest_msdump.core.text import Message
 
 # Directions that differ by less, and factors that do, are the same: what rounding makes of them in 16 bits.
-_SAME_DIRECTION, _SAME_FACTOR = 1e-4, 5e-3
+_SAME_DIRECTION, _SAME_FACTOR = 1.5e-2, 5e-3
 # Norms that are equal to so much are one, to which gradients were clipped; so is a plain number.
 _SAME_NORM, _PLAIN_NORM = 1e-4, 2e-5
+# What rounding leaves of a direction at least.
+_ROUNDED = 2.0**-22
 # Sums of gradients that were made of rounded ones.
 _SAME_SUM = 1e-3
 # So many gradients show a factor that all have.
@@ -59,11 +63,17 @@ _OUTSIDE = "outside/"
 
 
 class _Gradient(NamedTuple):
-    number: int
+    """A gradient beside the right's: how much larger it is, and how far apart both are at a norm of 1."""
+
     record: Record
     factor: float
+    apart: float
     norms: tuple[float, float]
     is_of_weight: bool
+
+    @property
+    def is_parallel(self) -> bool:
+        return self.apart <= _SAME_DIRECTION and min(self.norms) > 0
 
 
 def with_one_mistake(plan: Plan, records: Mapping[int, Record]) -> dict[int, Record]:
@@ -114,14 +124,11 @@ class _Step:
         gradients = [one for one in self._failing if self._kinds[one].name in _GRADIENTS]
         if (found := self._of_passes()) is not None:
             return self._with_cause(self._failing[0], found)
-        if gradients:
-            found = self._of_gradients()
-            if found is not None or (self._forward and not self._is_loss):
-                heads = [one for one in self._forward if self._records[one].role == "cause"] or self._forward
-                is_kept = found is not None and self._is_loss
-                return {} if found is None else self._with_cause((heads or gradients)[0], found if is_kept else None)
-            if found := self._of_sums() or self._of_values() or self._of_loss():
-                return self._with_cause((self._forward or gradients)[0], found)
+        if gradients and (found := self._of_gradients()) is not None:
+            heads = [one for one in self._forward if self._records[one].role == "cause"] or self._forward
+            return self._with_cause((heads or gradients)[0], found if self._is_loss else None)
+        if gradients and self._is_loss and (found := self._of_sums() or self._of_values() or self._of_loss()):
+            return self._with_cause((self._forward or gradients)[0], found)
         if self._is_first and self._forward:
             return {}
         return self._of_statistics() or self._of_optimizer(has_gradients=bool(gradients))
@@ -132,7 +139,9 @@ class _Step:
 
     def _with_cause(self, number: int, found: Diagnosis | None) -> dict[int, Record]:
         cause = self._records[number]
-        inherits = [one for one in self._failing if one not in self._forward or self._is_loss]
+        # What an earlier step left behind reaches all of the next.
+        is_behind = number not in self._forward and cause.order < self._records[self._failing[0]].order
+        inherits = [one for one in self._failing if one not in self._forward or self._is_loss or is_behind]
         inherits += [one for one in self._later if self._records[one].fails]
         within = [one for one in (*self._numbers, *self._later) if self._records[one].role and one not in inherits]
         return {
@@ -150,15 +159,23 @@ class _Step:
         begun = next((at for at, number in enumerate(of_kind) if self._records[number].fails), len(of_kind))
         # So was a number that passes, whatever the order in which functions of the loss were recorded.
         behind = [one for one in of_kind[begun:] if self._records[one].fails or self._records[one].elements != 1]
-        found = [_gradient(number, self._records[number], self._kinds[number].name) for number in behind]
-        gradients = [one for one in found if one is not None]
+        found = [_gradient(self._records[number], self._kinds[number].name) for number in behind]
+        known = [one for one in found if one is not None]
+        parallel = [one for one in known if one.is_parallel]
+        if len(known) < len(found) or len(parallel) < _LEAST:
+            return None
+        # Those that are zero in exact arithmetic are no larger than what rounding leaves open of the others.
+        usual = max(_ROUNDED, median(one.apart for one in parallel))
+        limits = [usual * median(one.norms[side] for one in parallel) for side in (0, 1)]
+        gradients = [one for one in known if one.is_parallel or not all(map(le, one.norms, limits))]
         scaled = [one for one in gradients if one.record.fails]
         are_weights = scaled == [one for one in gradients if one.is_of_weight]
         is_behind = are_weights and scaled != gradients
-        if len(gradients) < len(found) or len(scaled) < _LEAST or not (is_behind or len(scaled) == len(gradients)):
+        is_all = is_behind or len(scaled) == len(gradients)
+        if len(scaled) < _LEAST or not is_all or not all(one.is_parallel for one in gradients):
             return None
-        factor = sorted(one.factor for one in scaled)[len(scaled) // 2]
-        if any(abs(one.factor / factor - 1) > _SAME_FACTOR for one in scaled):
+        factor = median_high(one.factor for one in scaled)
+        if any(abs(one.factor / factor - 1) > _SAME_FACTOR + one.apart for one in scaled):
             return None
         numbers = {"n": len(scaled), "factor": factor}
         left, right = (hypot(*(one.norms[side] for one in scaled)) for side in (0, 1))
@@ -252,8 +269,8 @@ class _Step:
         if not passing or len(failing) < _LEAST or not is_at_end or not self._is_first:
             return None
         what = self._of_scores(failing, passing)
-        scaled = [_gradient(one, self._records[one], self._kinds[one].name) for one in failing]
-        factors = [one.factor for one in scaled if one is not None]
+        scaled = [_gradient(self._records[one], self._kinds[one].name) for one in failing]
+        factors = [one.factor for one in scaled if one is not None and one.is_parallel]
         common = max((sum(abs(one / other - 1) < _SAME_NORM for one in factors) for other in factors), default=0)
         # Where most have one factor, something else is wrong beside it.
         is_mixed = 2 * common > len(failing) and not self._forward
@@ -330,8 +347,8 @@ class _Step:
         """What the optimizer is given in a first step is so many times the right's, by the averages that it begins."""
         known = [one for one in self._numbers if self._records[one].left.key.op.label.endswith(_MOMENTS)]
         failing = [one for one in known if self._records[one].fails]
-        found = [_gradient(one, self._records[one], STATE) for one in failing if self._is_first]
-        factors = [one.factor for one in found if one is not None]
+        found = [_gradient(self._records[one], STATE) for one in failing if self._is_first]
+        factors = [one.factor for one in found if one is not None and one.is_parallel]
         same = [[one for one in factors if abs(one / other - 1) < _SAME_NORM] for other in factors]
         # To the others a decay was added.
         common, factor = max(((len(one), one[0]) for one in same), default=(0, 1.0))
@@ -353,7 +370,7 @@ class _Step:
             for one in of_weights
             if self._records[one].order < self._records[self._failing[0]].order and self._records[one].equal is False
         ]
-        return (failing or before or self._failing)[0]
+        return ((before if self._forward else failing) or failing or before or self._failing)[0]
 
 
 def _is_apart(values: Array) -> bool:
@@ -364,22 +381,16 @@ def _is_near(one: Array, other: Array) -> bool:
     return bool(np.abs(one - other).max() <= _SAME_SUM * max(float(np.abs(other).max()), 1e-30))
 
 
-def _gradient(number: int, record: Record, kind: str) -> _Gradient | None:
-    """Return by how much a gradient is larger than the right's; ``None`` if it has another direction."""
-    cosine, spread, norms = (
-        record.metrics.get("cosine_similarity"),
-        record.metrics.get("standard_deviation"),
-        norms_of(record),
-    )
-    if norms is None or not isinstance(spread, Sequence):
+def _gradient(record: Record, kind: str) -> _Gradient | None:
+    """Return by how much a gradient is larger than the right's; ``None`` if that is not known."""
+    norms, spread = norms_of(record), record.metrics.get("standard_deviation")
+    if norms is None or not isinstance(spread, Sequence) or not all(map(isfinite, norms)):
         return None
+    cosine = record.metrics.get("cosine_similarity")
     if record.elements == 1:
         cosine = 1.0 if spread[0] * spread[2] > 0 else -1.0
-    if not isinstance(cosine, (int, float)):
-        return None
-    if not all(0 < norm < float("inf") for norm in norms) or cosine < 1 - _SAME_DIRECTION:
-        return None
-    return _Gradient(number, record, norms[0] / norms[1], norms, kind == GRADIENT)
+    apart = sqrt(max(2 - 2 * cosine, 0)) if isinstance(cosine, (int, float)) else 2.0
+    return _Gradient(record, norms[0] / norms[1] if norms[1] else inf, apart, norms, kind == GRADIENT)
 
 
 # -- the optimizer's rule ----------------------------------------------------------------------------------------------

@@ -17,9 +17,14 @@ NAMES = ("out/grad_output", "out.weight/grad", "fc/grad_output", "fc.weight/grad
 
 
 def compared(
-    folder: Path, factors: dict[str, float], *, forward: float = 1.0, names: tuple[str, ...] = NAMES
+    folder: Path,
+    factors: dict[str, float],
+    *,
+    forward: float = 1.0,
+    names: tuple[str, ...] = NAMES,
+    rounded: float = 0.0,
 ) -> Report:
-    """A step whose gradients are so many times the right's."""
+    """A step whose gradients are so many times the right's; one more is what rounding leaves of nothing."""
     for side in ("left", "right"):
         draw = np.random.default_rng(1)
         with DumpWriter(folder / side) as writer:
@@ -28,6 +33,9 @@ def compared(
                 factor = factors.get(name, forward if name in ("fc", "out") else 1.0) if side == "left" else 1.0
                 op_type = "Optimizer" if name.endswith("exp_avg") else None
                 writer.write(name, values * np.float32(factor), op_type=op_type)
+            if rounded:
+                left_over = np.random.default_rng(len(side)).standard_normal((4, 3)).astype("f4")
+                writer.write("key.bias/grad", left_over * np.float32(rounded))
     return reported(folder)
 
 
@@ -46,6 +54,12 @@ def test_gradients_that_are_all_so_many_times_the_rights_are_a_scaled_loss(tmp_p
     assert cause.left.address == "out/grad_output:output:0"
     assert f"all 5 gradients are {factor:.6g} times the right's" in reason_of(cause, ENGLISH)
     assert f"全部 5 个梯度均为右侧的 {factor:.6g} 倍" in reason_of(cause, Phrases("zh"))
+
+
+@pytest.mark.parametrize(("rounded", "ids"), [(1e-8, ["loss_scaled"]), (1e-3, ["scaled"])])
+def test_a_gradient_that_is_rounding_alone_has_no_factor(tmp_path: Path, rounded: float, ids: list[str]) -> None:
+    """As of the bias of keys in attention; what is larger than rounding has another direction for a reason."""
+    assert said(compared(tmp_path, dict.fromkeys(NAMES, 72.0), rounded=rounded))[0] == ids
 
 
 def test_gradients_of_weights_alone_are_clipped_behind_the_backward_pass(tmp_path: Path) -> None:

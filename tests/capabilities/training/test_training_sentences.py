@@ -73,15 +73,18 @@ def compared(
     rates: Sequence[float] = (1.0,) * 4,
     has_start: bool = True,
     cancelled: float = 0.0,
+    is_steep: bool = False,
 ) -> Report:
     """Runs that are right but for the left's steps; what `left` returns nothing for stands still.
 
     `rates` are the shares of its rate at which the right steps; without a start, weights are known after steps alone.
-    `cancelled` is a decay that is nearly the negative of a third of the gradients.
+    `cancelled` is a decay that is nearly the negative of a third of the gradients. A steep forward pass gives what the
+    steps before have changed of a weight, and nothing of the weight itself.
     """
     for side in ("left", "right"):
         draw, off = np.random.default_rng(1), np.random.default_rng(2)
         weights = {name: draw.standard_normal((8, 6) if "weight" in name else 6).astype("f4") for name in NAMES}
+        start = weights["fc2.bias"]
         states: dict[str, dict[str, Any]] = {name: {} for name in NAMES}
         with DumpWriter(folder / side, iterations=True) as writer:
             summed = {name: np.zeros_like(one) for name, one in weights.items()}
@@ -89,7 +92,8 @@ def compared(
                 write = partial(writer.write, iteration=at)
                 for name in NAMES if has_start else ():
                     write(name, weights[name], op_type="Parameter")
-                write("fc2", draw.standard_normal((4, 6)).astype("f4") + at * weights["fc2.bias"])
+                given = draw.standard_normal((4, 6)).astype("f4")
+                write("fc2", weights["fc2.bias"] - start if is_steep and at else given + at * weights["fc2.bias"])
                 for name in reversed(NAMES):
                     gradient = draw.standard_normal(weights[name].shape).astype("f4") + weights[name] / 8
                     if cancelled:
@@ -170,6 +174,14 @@ def test_a_decay_that_nearly_cancels_gradients_is_told_from_one_of_the_weights(t
 def test_gradients_that_hold_those_of_the_step_before_were_not_set_to_zero(tmp_path: Path) -> None:
     report = compared(tmp_path, lambda *_: sgd(), sgd(), kept=True)
     assert ["of iteration 1 and of all before, added up" in one for one in said(report)] == [True]
+
+
+def test_steps_that_differ_within_limits_are_the_cause_of_the_forward_pass_that_they_lead_to(tmp_path: Path) -> None:
+    report = compared(tmp_path, lambda *_: sgd(0.0101), sgd(0.01), is_steep=True)
+    (cause,) = (one for one in report.records if one.role == "cause")
+    assert said(report)[0].startswith("the learning rate of all 4 weights is 1.01 times the right's")
+    assert (cause.left.at.iteration, cause.fails) == (0, False)
+    assert {one.role for one in report.records if one.fails} == {"inherited"}
 
 
 def test_two_settings_at_once_have_no_sentence_on_one(tmp_path: Path) -> None:
