@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_msdump.core.errors import ConfigError, MsdumpError
-from pytest_msdump.core.escape import terminal_text
+from pytest_msdump.core.escape import shell_line, terminal_text
 from pytest_msdump.core.gate import exit_code, header_of, report_of
 from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.base import kinds_of_the_run, printed_lines, remove_reports, write_kind
@@ -124,6 +124,10 @@ def write_reports(gate: Gate) -> None:
             gate.unwritten.append(error)
         if gate.config.option.msdump_limits_update:
             report = _lowered(gate, plan, report)
+        can_take = plan.suite.file is not None and "json" in plan.suite.options["report"]
+        if can_take and any(record.fails and record.verdict.accepted_bounds for record in report.records):
+            note = Phrases(gate.language)("accept", directory=shell_line([shown_path(directory)]))
+            report = replace(report, notes=(*report.notes, note))
         gate.reports.append((report, files))
         gate.report_of[plan.digest] = report
     if several:

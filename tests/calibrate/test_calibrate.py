@@ -274,7 +274,7 @@ def test_nineteen_control_runs_are_told_as_a_rate_of_false_alarms(capsys: pytest
     words = [word for seed in range(19) for word in ("--control", str(run(f"c{seed}", noisy(6 * U, 100 + seed))))]
     assert main(["calibrate", "ref", "p", *words]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "from 1 perturbed run, false alarms ≤ 5 % of runs, from 19 control runs" in said
+    assert "from 1 perturbed run; false alarms ≤ 5 % of runs, from 19 control runs" in said
     run("wrong", {**noisy(4 * U), "fc1": REFERENCE["fc1"] * np.float32(1.0001)})
     assert main(["compare", "wrong", "ref", "--limits", "msdump.limits.json"]) == 1
     said = " ".join(capsys.readouterr().out.split())

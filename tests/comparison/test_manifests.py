@@ -53,8 +53,8 @@ def test_values_of_another_type_are_not_said_to_be_others(tmp_path, kind, types,
             f"the two runs had different {kind}, so later results differ for that reason, too: w"
         )
     else:
-        about = f"perhaps only since the left is {types[0]} and the right {types[1]}: w"
-        assert sentence.startswith(f"digests of inputs or weights differ, {about}")
+        about = "inputs and weights" 
+        assert sentence.startswith(f"{about} are {types[0]} on the left and {types[1]} on the right, so their digests ")
 
 
 def test_a_manifest_beside_a_frameworks_own_dump_tells_of_it(tmp_path):
@@ -102,8 +102,7 @@ def test_batch_norm_that_one_side_lacks_is_folded_and_not_another_weight(tmp_pat
     (sentence,) = noted(*sides)
     name = ("left", "right")[side]
     assert sentence == (
-        f"the {name} side has no bn, next_bn, and the weights of the layers before differ: BatchNorm is probably "
-        "folded into conv.weight, next.weight"
+        f"no bn, next_bn on the {name}, where BatchNorm is probably folded into conv.weight, next.weight"
     )
 
 

@@ -164,7 +164,7 @@ def test_a_module_that_passes_a_mistake_on_is_not_accused_beside_it(words, capsy
     code, text = ran(capsys, "compare", DATA / "gelu_wrong", DATA / "gelu", "--profile", "torch", *words)
     lines = [line.strip() for line in text.splitlines()]
     assert code == 1
-    assert f"[net.py:{line_of('functional.gelu(wide')}]" in text
+    assert f"made by net.py:{line_of('functional.gelu(wide')}" in text
     assert [line for line in lines if line.startswith("cause ")] == [next(one for one in lines if "cause Func" in one)]
     assert "cause Functional.gelu (op 12 of 24): bounded: all of its inputs that were compared pass" in " ".join(lines)
     assert "1 inherited: 1" in lines

@@ -105,7 +105,7 @@ def test_an_input_that_its_operator_writes_to_is_said_to_be_dumped_after_it_ran(
                 (*momentum, "output", 0, np.full(3, weight, "<f4")),
             ],
         )
-    answer = ask(*runs, "--io", "all")
+    answer = ask(*runs, "--io", "all", "--show", "all")
     told = {record["left"]["address"].partition(":")[2]: record["notes"] for record in answer.results["tensors"]}
     told = {port: [note for note in notes if "overwrites" in note] for port, notes in told.items()}
     sentence = "ApplyMomentum overwrites its input 0, which the {} run may have dumped only afterwards"

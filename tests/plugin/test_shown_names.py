@@ -152,7 +152,7 @@ def test_every_text_of_a_run_has_modules(pytester: pytest.Pytester, monkeypatch:
     assert "net.msdump.toml::blocks.1.up PASSED" in printed
     assert "after blocks.1.up, up to the output of blocks.1; not compared in between: blocks.1 (" in printed
     assert "DRIFT  blocks.1:output:0 (node_Add_11)" in printed
-    assert "  net.msdump.toml::head: " in printed
+    assert "1 cause: blocks.1; 1 inherited (--msdump-show=failing)" in printed
     assert "cause: blocks.1\n" in printed
     assert "title=msdump%3A blocks.1%3Aoutput%3A0::" in printed or "title=msdump: blocks.1:output:0" in printed
     junit = Path("junit.xml").read_text("utf-8")

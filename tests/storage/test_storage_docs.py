@@ -33,7 +33,7 @@ def test_a_command_of_the_page_runs(pytester, capsys, command):
     if program == "pytest":
         result = pytester.runpytest(*words)
         assert result.ret == 1
-        result.stdout.fnmatch_lines(["*memory://dumps/port*", "*DRIFT Default/conv2*"])
+        result.stdout.fnmatch_lines(["*memory://dumps/port*", "*DRIFT  Default/conv2*"])
         return
     assert program == "msdump"
     assert main(words) == (1 if words[0] == "compare" else 0)

@@ -158,6 +158,7 @@ against | against {name} | 对 {name}
 at | {text} at {place} | {text}，位于 {place}
 slice | slice {n} | 切片 {n}
 rerun | re-run just this: | 仅重新比对它：
+accept | to accept it: msdump accept {directory} GLOB --reason TEXT --until DATE | 暂时接受该偏差：msdump accept {directory} GLOB --reason TEXT --until DATE
 place | op {place} of {operators} | 按执行顺序第 {place} 个算子（共 {operators} 个）
 place_by_name | op {place} of {operators} in name order | 按名称顺序第 {place} 个算子（共 {operators} 个）
 paired | paired: {by} | 配对依据：{by}
