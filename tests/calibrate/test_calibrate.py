@@ -279,7 +279,7 @@ def test_nineteen_control_runs_are_told_as_a_rate_of_false_alarms(capsys: pytest
     assert main(["compare", "wrong", "ref", "--limits", "msdump.limits.json"]) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "fc1:output:0" in said
-    assert "from 1 perturbed run, false alarms ≤ 5 % of runs, from 19 control runs" in said
+    assert "from 1 perturbed run; false alarms ≤ 5 % of runs, from 19 control runs" in said
 
 
 # -- runs that are not harmless --

@@ -78,7 +78,9 @@ CASES = {
     "less coverage than was asked for": Case(
         1, {"exact": "pass"}, "coverage is 25 %, below the 50 %", keys="min_coverage = 0.5\nONE"
     ),
-    "less than half, and nothing was asked for": Case(1, {"exact": "pass"}, "coverage is 25 %, below the 50 % that is demanded unless min_coverage", keys="ONE"),
+    "less than half, and nothing was asked for": Case(
+        1, {"exact": "pass"}, "coverage is 25 %, below the 50 % that is demanded unless min_coverage", keys="ONE"
+    ),
     "less than half is enough": Case(
         0, {"exact": "pass"}, "25 % of the reference compared", keys="min_coverage = 0.2\nONE"
     ),

@@ -53,7 +53,7 @@ def test_values_of_another_type_are_not_said_to_be_others(tmp_path, kind, types,
             f"the two runs had different {kind}, so later results differ for that reason, too: w"
         )
     else:
-        about = "inputs and weights" 
+        about = "inputs and weights"
         assert sentence.startswith(f"{about} are {types[0]} on the left and {types[1]} on the right, so their digests ")
 
 

@@ -263,7 +263,7 @@ def test_less_than_half_of_what_can_be_replayed_fails(tmp_path: Path, capsys: py
     Network(steps, X).dump(tmp_path)
     assert cli.main(["replay", str(tmp_path), "-q"]) == 1
     said = capsys.readouterr().out
-    assert "judged 1 of 3 operators that it can, below the 50 % asked for" in " ".join(said.split())
+    assert "judged 1 of 3 operators that it can, below the 50 % that min_replayed demands" in " ".join(said.split())
     assert f"likewise {full('c')}" in said
     assert cli.main(["replay", str(tmp_path), "-q", "--min-replayed", "30"]) == 0
 
