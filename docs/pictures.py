@@ -27,8 +27,8 @@ def printed(report_dir: Path) -> list[str]:
     words = [sys.executable, "-m", *COMMAND.split(), *more]
     environment = {**os.environ, "COLUMNS": str(WIDTH), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    text = done.stdout
-    return text[text.index("\nDRIFT") + 1 : text.index("\nre-run just this")].rstrip().splitlines()
+    _, drift, behind = done.stdout.partition("\nDRIFT")
+    return (drift + behind[: behind.index("\n====")]).strip().splitlines()
 
 
 def drawn(lines: list[str]) -> str:
