@@ -44,8 +44,9 @@ def test_a_wrapped_rule_is_told_once():
 )
 @pytest.mark.e2e
 def test_a_word_of_a_command_reaches_the_program_as_it_is(word):
-    (line,) = command(["printf", "%s", word], width=80)
+    (line,) = command(["printf", "%s", word], width=80, label="type:")
     assert line.isprintable()
+    line = line.removeprefix("type: ")
     printed = subprocess.run(["bash", "-c", line], capture_output=True, check=True).stdout
     assert printed == word.encode("utf-8", "surrogateescape")
 
