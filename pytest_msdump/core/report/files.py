@@ -69,10 +69,11 @@ def policy_entry(policy: Policy) -> dict[str, Any]:
 
 def rerun_arguments(plan: Plan) -> tuple[str, ...]:
     """Return the arguments with which ``msdump compare`` compares the same two dumps by the same rules."""
-    suite, files = plan.suite, plan.extras.files
+    suite, extras = plan.suite, plan.extras
     start = ("--config", suite.file) if suite.file else (suite.left.path, suite.right.path)
-    # FOLDER/format_convert/FILE or FOLDER/algorithm/FILE
-    code = [f"--user-code={files[0].absolute().parents[1]}"] if files else []
+    # FOLDER/format_convert/FILE or FOLDER/algorithm/FILE; other code made the dumps.
+    compares = bool(extras.converters or extras.algorithms)
+    code = [f"--user-code={extras.files[0].absolute().parents[1]}"] if compares else []
     return (*map(str, start), *suite.typed, *code)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,17 @@ def test_a_kept_port_is_a_suite_that_says_the_same(
     assert "DRIFT  sum:output:0" in capsys.readouterr().out
     code, printed = port(*words)
     assert (code, "is there already" in printed) == (4, True)
+
+
+def test_the_command_that_is_printed_last_compares_the_same_again(
+    port: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, printed = port("--original", "net.py:build", "--ported", "net.py:wrong")
+    words = shlex.split(printed.rpartition("re-run just this: msdump ")[2].replace("\\\n", ""))
+    assert (code, cli.main(words)) == (1, 1)
+    again = capsys.readouterr().out
+    assert "DRIFT  sum:output:0" in again
+    assert "1 tensor: 1 fail" in again
 
 
 def test_nothing_of_others_is_removed(port: Callable[..., Any]) -> None:
