@@ -125,7 +125,12 @@ def write_reports(gate: Gate) -> None:
         if gate.config.option.msdump_limits_update:
             report = _lowered(gate, plan, report)
         can_take = plan.suite.file is not None and "json" in plan.suite.options["report"]
-        if can_take and any(record.fails and record.verdict.accepted_bounds for record in report.records):
+        # Of a few lines it would be one too many.
+        if (
+            can_take
+            and gate.config.option.msdump_show == "all"
+            and any(record.fails and record.verdict.accepted_bounds for record in report.records)
+        ):
             note = Phrases(gate.language)("accept", directory=shell_line([shown_path(directory)]))
             report = replace(report, notes=(*report.notes, note))
         gate.reports.append((report, files))

@@ -70,7 +70,8 @@ def test_the_suite_of_a_wrong_port_is_red_and_green_once_the_port_is_mended(
     before = suite.read_bytes()
     capsys.readouterr()
     assert judged(suite) == 1
-    assert "re-run just this: " in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "re-run just this: " in printed or "coverage: coverage is" in printed
     assert any(module.startswith(PORTS[model][mistake]) for module in causes(suite))
     # A renamed layer keeps its name.
     mended = "renamed" if (model, mistake) == ("cnn", "last_layer") else "right"

@@ -469,8 +469,8 @@ def _at(record: Record, say: Phrases) -> str:
     found = []
     for name in COORDINATES:
         value, other = getattr(record.left.at, name), getattr(record.right.at, name)
-        # The first of these is the ordinary case.
-        if value is not None and (value or other or name not in ("iteration", "occurrence")):
+        # The first of each is the ordinary case.
+        if value is not None and (value or other):
             is_other = other is not None and other != value
             found.append(f"{name} {say('right_is', value=value, other=other) if is_other else value}")
     return say.joined(found)
