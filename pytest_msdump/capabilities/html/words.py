@@ -13,7 +13,15 @@ _SHARED = (
     *("grew_within", "step_times", "step_from_equal"),
     *("same_name", "same_name_as", "same_scope", "same_graph"),
     *("between_names", "between_parts", "between_clauses", "between_sources"),
-    *("names_and_more", "in_brackets", "after_label", "or_before", "operators_before", "without_cause"),
+    *(
+        "names_and_more",
+        "in_brackets",
+        "after_label",
+        "or_before",
+        "between_choices",
+        "operators_before",
+        "without_cause",
+    ),
     *("by_graph", "by_right_graph", "by_fusion", "by_order", "with_doubt", "fits", "fits_equal"),
     *("shape_same", "shape_transposed", "shape_reshaped", "do_map_instead", "in_place_of", "replayed"),
 )

@@ -86,7 +86,7 @@ function inheritedParts(row, more) {
       return h("p", {}, cause === undefined ? h("span", { class: "mono" }, nameOf(String(pool[number]))) : opener(cause));
     }));
   }
-  const reason = reasonText(more);
+  const reason = reasonText(row);
   // A reason names them.
   if (reason) found.push(h("h3", {}, t("role")), h("p", { class: "soft" }, reason));
   else if (more.suspects && more.suspects.length) found.push(h("h3", {}, t("suspects")), more.suspects.slice(0, 20).map((number) => h("div", { class: "mono" }, nameOf(String(pool[number])))));

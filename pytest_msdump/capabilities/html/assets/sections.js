@@ -107,16 +107,16 @@ function causesSection() {
     const diagnosis = (detailsOf(row).diagnosis || [])[0];
     return h("tr", {}, h("td", { class: "number" }, at(tensors.order, row) + 1), h("td", {}, opener(row), where ? h("span", { class: "soft small" }, ` ${where}`) : null,
       h("div", { class: "why" }, withMetrics([whyText(row), diagnosis ? `${t("diagnosis")}: ${looksLike(diagnosis)}` : null, heirs ? t("inherits", { n: heirs }) : null].filter(Boolean).join("; "))),
-      causes.length && reasonText(detailsOf(row)) && whyText(row) !== translated(detailsOf(row).local) ? h("div", { class: "why" }, reasonText(detailsOf(row))) : null,
+      causes.length && reasonText(row) && whyText(row) !== translated(detailsOf(row).local) ? h("div", { class: "why" }, reasonText(row)) : null,
       suspiciousText(row) ? h("div", { class: "why" }, suspiciousText(row)) : null),
       h("td", {}, badge(verdictOf(row))));
   });
   return h("section", { class: "first", id: "causes" },
     h("div", {}, h("h2", {}, causes.length ? t("causes") : t("fails_first")),
-      h("p", { class: "soft small" }, causes.length ? (report.localised_by ? t("localised_by", { by: foundBy() }) : "") : reasonText(more) || t("cause_unknown")),
+      h("p", { class: "soft small" }, causes.length ? (report.localised_by ? t("localised_by", { by: foundBy() }) : "") : reasonText(first) || t("cause_unknown")),
       h("table", { class: "causes" }, h("tbody", {}, rows)),
       listed.length > most ? h("p", { class: "soft small" }, t("more_rows", { n: listed.length - most })) : null,
-      failing[0] !== first ? h("p", { class: "soft small" }, `${t("fails_first")}: `, opener(failing[0]), ` ${reasonText(detailsOf(failing[0]))}`) : null,
+      failing[0] !== first ? h("p", { class: "soft small" }, `${t("fails_first")}: `, opener(failing[0]), ` ${reasonText(failing[0])}`) : null,
       report.loose_limits ? h("p", { class: "soft small" }, report.loose_limits[settings.language] || report.loose_limits.en) : null),
     h("div", {}, h("h2", {}, t("what_to_do")), h("ol", { class: "steps" },
       h("li", {}, opener(first), h("div", { class: "soft" }, t("do_open"))),

@@ -1,16 +1,19 @@
 // Sentences that are made from what the results say of a tensor, as the terminal makes them.
 const MOST_NAMED = 4;
 
-function named(names) {
-  const text = names.slice(0, MOST_NAMED).join(t("between_names"));
+function named(names, between = "between_names") {
+  const text = names.slice(0, MOST_NAMED).join(t(between));
   return names.length > MOST_NAMED ? t("names_and_more", { names: text, n: names.length - MOST_NAMED }) : text;
 }
 
-function described([operator, state, before]) {
+function counted([operator, , before]) {
   const own = nameOf(pool[operator]);
-  const name = before === undefined ? own : t("operators_before", { n: before, operator: own });
-  const word = `state_${pool[state].replaceAll(" ", "_")}`;
-  return t("in_brackets", { text: name, aside: word in loaded.words ? t(word) : pool[state] });
+  return before === undefined ? own : t("operators_before", { n: before, operator: own });
+}
+
+function described(suspect) {
+  const state = pool[suspect[1]], word = `state_${state.replaceAll(" ", "_")}`;
+  return t("in_brackets", { text: counted(suspect), aside: word in loaded.words ? t(word) : state });
 }
 
 // Sentences of the engine are English in the results; what this page shows of them stands beside them in Chinese.
@@ -29,13 +32,13 @@ function pairedText(row) {
 }
 
 // Why an operator has its role. Results of an older release have the English sentence alone.
-function reasonText(more) {
-  const why = more.role_why;
+function reasonText(row) {
+  const more = detailsOf(row), why = more.role_why;
   if (!why || !(`why_${why.why}` in loaded.words)) return more.role_reason || "";
-  return why.certainty ? t(`certainty_${why.certainty}`, { text: reasonAlone(why) }) : reasonAlone(why);
+  return why.certainty ? t(`certainty_${why.certainty}`, { text: reasonAlone(why, row) }) : reasonAlone(why, row);
 }
 
-function reasonAlone(why) {
+function reasonAlone(why, row) {
   const suspects = named((why.suspects || []).map(described));
   const growth = why.growth || {};
   const shown = (name) => (growth[name] === undefined ? "?" : figure(amount(growth[name]), 3));
@@ -49,7 +52,8 @@ function reasonAlone(why) {
     text,
     amount(growth.start) > 0 ? t("grown", grown) : why.growth && why.why !== "passing" ? t("grown_from_equal", grown) : null,
     missing,
-    suspects ? t("or_before", { suspects }) : null,
+    why.suspects && !(why.region && (why.region.operators || []).length)
+      ? t("or_before", { operator: nameOf(sides.left.label(row)), suspects: named(why.suspects.map(counted), "between_choices") }) : null,
     given.length ? t("given_unseen", { names: named(given) }) : null,
     before.length ? t("given_before", { names: named(before) }) : null,
   ].filter(Boolean).join(t("between_clauses"));
