@@ -155,7 +155,7 @@ def test_a_failing_items_line_allows_it_too(both, pytester):
     os.chdir(pytester.path)
     result = pytester.runpytest_inprocess("--msdump-left=whole", "--msdump-right=half", "--msdump-allow-incomplete")
     text = result.stdout.str().replace(" \\\n", "")
-    assert "--msdump-allow-incomplete  --msdump-select=net/a" in text
+    assert "--msdump-allow-incomplete --msdump-select=net/a" in text
 
 
 @pytest.mark.usefixtures("both")
