@@ -71,7 +71,7 @@ def test_the_suite_of_a_wrong_port_is_red_and_green_once_the_port_is_mended(
     capsys.readouterr()
     assert judged(suite) == 1
     printed = capsys.readouterr().out
-    assert "re-run just this: " in printed or "coverage: coverage is" in printed
+    assert "re-run just this: " in printed or "coverage: " in printed
     assert any(module.startswith(PORTS[model][mistake]) for module in causes(suite))
     # A renamed layer keeps its name.
     mended = "renamed" if (model, mistake) == ("cnn", "last_layer") else "right"
