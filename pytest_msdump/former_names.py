@@ -33,6 +33,7 @@ JOINED = {
     "core.dumps.flat_steps": "core.dumps.npy_folder",
     "core.dumps.strided_reader": "core.dumps.array_reader",
     "core.matching.advice": "core.matching.rules",
+    "core.metrics.hashing": "capabilities.statistics.hashing",
     "core.metrics.statistics": "capabilities.statistics.tensor_statistics",
     "core.model.graph": "core.model.dump",
     "core.model.numbers": "core.model.describe",

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_msdump.core.dumps.run_history import RunHistory, disagreements, parse_history, read_histories, run_once
+from pytest_msdump.capabilities.run_facts.indexing import disagreements
+from pytest_msdump.core.dumps.run_history import RunHistory, parse_history, read_histories, run_once
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 
 REAL = Path(__file__).parents[1] / "data" / "run_facts"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernels import EACH
 
 from pytest_msdump.capabilities.record.manifest import SHA_256, digest, has_digest
-from pytest_msdump.core.metrics.hashing import Xxh64, order_free_sums
+from pytest_msdump.capabilities.statistics.hashing import Xxh64, order_free_sums
 from pytest_msdump.core.metrics.kernel import VARIABLE
 
 PRIME32, PRIME64 = 2654435761, 11400714785074694797

@@ -8,8 +8,8 @@ from math import prod
 import numpy as np
 
 from pytest_msdump.capabilities.diagnosis.claim import Array, FactorClaim, Sides, inner
+from pytest_msdump.capabilities.statistics.hashing import order_free_sums
 from pytest_msdump.core.dtypes.decode import to_double
-from pytest_msdump.core.metrics.hashing import order_free_sums
 from pytest_msdump.core.model.record import Diagnosis
 from pytest_msdump.core.text import Message, Parameter
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.capabilities.statistics.hashing import Xxh64, has_compiled_hashes, order_free_sums
 from pytest_msdump.core.dtypes.arrays import array_to_save
 from pytest_msdump.core.dumps.file_names import number
 from pytest_msdump.core.dumps.manifest import ENTRY, MANIFEST
-from pytest_msdump.core.metrics.hashing import Xxh64, has_compiled_hashes, order_free_sums
 from pytest_msdump.core.model.dump import (
     JOURNAL_FILE,
     MANIFEST_FILE,

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.capabilities.arrays.encode import encode
+from pytest_msdump.capabilities.statistics.hashing import drawn, noisy_copy
 from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.dtypes.arrays import RawArray, array_to_save
 from pytest_msdump.core.dtypes.decode import storage_of, to_double
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.facts.dtypes import DTYPES, EPSILON
-from pytest_msdump.core.metrics.hashing import drawn, noisy_copy
 
 Array = npt.NDArray[Any]
 

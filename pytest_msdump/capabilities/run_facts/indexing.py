@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump.capabilities.graphs.execution_order import find_orders, read_order
-from pytest_msdump.core.dumps.run_history import disagreements, rank_of, ranks_in, read_histories
+from pytest_msdump.core.dumps.run_history import RunHistory, rank_of, ranks_in, read_histories
 from pytest_msdump.core.dumps.sidefiles import read_run_labels, read_text
 from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.dump import EVERY_ITERATION, PARAMETER, Dump, DumpConfiguration, RunFacts
 from pytest_msdump.core.model.tensor import Coordinates, TensorRef
 from pytest_msdump.core.ports import IndexRequest
@@ -30,6 +32,7 @@ from pytest_msdump.core.text import Message, say
 
 _MAX_BYTES = 2**20
 _MOST_KERNELS = 10_000
+_MOST_ITERATIONS = 5
 
 _ACL = re.compile(r"acl_dump_([0-9]{1,9})\.json")
 _METADATA, _FIRST_METADATA = ".dump_metadata", ".metadata"
@@ -273,3 +276,53 @@ def _ran_nothing(dump: Dump, run: RunFacts | None) -> Callable[[int, int], bool]
             return True
 
     return ran_nothing
+
+
+def disagreements(
+    histories: Iterable[RunHistory], refs: Iterable[TensorRef], *, ran_nothing: Callable[[int, int], bool]
+) -> Iterator[str]:
+    """Yield a sentence for each rank whose directories and histories have different iterations."""
+    dumped: defaultdict[int, defaultdict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for ref in refs:
+        at = ref.key.op.at
+        if at.rank is not None and at.graph is not None and at.iteration is not None:
+            dumped[at.rank][at.graph].add(at.iteration)
+    by_rank: defaultdict[int, list[RunHistory]] = defaultdict(list)
+    for history in histories:
+        by_rank[history.rank].append(history)
+    for rank, own in sorted(by_rank.items()):
+        yield from _absent(own, dumped[rank], ran_nothing)
+        # Of all graphs together: where networks take turns, one's runs are noted for the other.
+        noted = frozenset().union(*(history.iterations for history in own))
+        extra = frozenset().union(*dumped[rank].values()) - noted
+        if extra:
+            first, more = own[0].source, len(own) - 1
+            source = f"{first} and {more} more do not" if more else f"{first} does not"
+            yield f"incomplete or mixed dump: there are tensors of {_iterations(extra)}, which {source} list"
+
+
+def _absent(
+    histories: Iterable[RunHistory], dumped: Mapping[int, set[int]], ran_nothing: Callable[[int, int], bool]
+) -> Iterator[str]:
+    for history in histories:
+        there = dumped.get(history.graph, set())
+        absent = history.iterations - there
+        # Every iteration of a graph runs the same operators, so what dumped nothing in one did so in all.
+        if absent and (there or not ran_nothing(history.rank, history.graph)):
+            yield (
+                f"incomplete or mixed dump: {history.source} lists {_iterations(history.iterations)}, but of "
+                f"{_iterations(absent)} there is no tensor of graph {history.graph}"
+            )
+
+
+def _iterations(numbers: Iterable[int]) -> str:
+    """Return ``"iteration 3"``, or ``"iterations 0-2, 5"``."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    texts = [f"{first}" if first == last else f"{first}-{last}" for first, last in ranges]
+    word = "iteration" if len(ranges) == 1 and ranges[0][0] == ranges[0][1] else "iterations"
+    return f"{word} {listed(texts, _MOST_ITERATIONS)}"

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from pytest_msdump.capabilities.statistics.hashing import Xxh64, has_compiled_hashes
 from pytest_msdump.core.errors import UnknownNameError, nearest
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import STATISTICS
-from pytest_msdump.core.metrics.hashing import Xxh64, has_compiled_hashes
 from pytest_msdump.core.metrics.sums import EMPTY, Moments, Sum, moments
 from pytest_msdump.core.metrics.values import Array, Doubles, Workspace, components, numbers
 from pytest_msdump.core.model.tensor import Statistic, TensorView

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.core.dumps.sidefiles import read_text
-from pytest_msdump.core.model.describe import listed
-from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.core.storage.files import names_in
 from pytest_msdump.core.storage.locations import absolute_path
 
@@ -19,7 +17,6 @@ _RANK = re.compile(r"rank_([0-9]{1,9})")
 _FILE = re.compile(r"ms_global_execution_order_graph_([0-9]{1,18})\.csv")
 _FOLDER = "execution_order"
 _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
-_MOST_LISTED = 5
 
 
 class RunHistory(NamedTuple):
@@ -84,53 +81,3 @@ def run_once(histories: Iterable[RunHistory]) -> frozenset[tuple[int, int]]:
     histories = list(histories)
     again = {(history.rank, number) for history in histories for number in history.repeated}
     return frozenset((history.rank, number) for history in histories for number in history.iterations) - again
-
-
-def disagreements(
-    histories: Iterable[RunHistory], refs: Iterable[TensorRef], *, ran_nothing: Callable[[int, int], bool]
-) -> Iterator[str]:
-    """Yield a sentence for each rank whose directories and histories have different iterations."""
-    dumped: defaultdict[int, defaultdict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for ref in refs:
-        at = ref.key.op.at
-        if at.rank is not None and at.graph is not None and at.iteration is not None:
-            dumped[at.rank][at.graph].add(at.iteration)
-    by_rank: defaultdict[int, list[RunHistory]] = defaultdict(list)
-    for history in histories:
-        by_rank[history.rank].append(history)
-    for rank, own in sorted(by_rank.items()):
-        yield from _absent(own, dumped[rank], ran_nothing)
-        # Of all graphs together: where networks take turns, one's runs are noted for the other.
-        listed = frozenset().union(*(history.iterations for history in own))
-        extra = frozenset().union(*dumped[rank].values()) - listed
-        if extra:
-            first, more = own[0].source, len(own) - 1
-            source = f"{first} and {more} more do not" if more else f"{first} does not"
-            yield f"incomplete or mixed dump: there are tensors of {_shown(extra)}, which {source} list"
-
-
-def _absent(
-    histories: Iterable[RunHistory], dumped: Mapping[int, set[int]], ran_nothing: Callable[[int, int], bool]
-) -> Iterator[str]:
-    for history in histories:
-        there = dumped.get(history.graph, set())
-        absent = history.iterations - there
-        # Every iteration of a graph runs the same operators, so what dumped nothing in one did so in all.
-        if absent and (there or not ran_nothing(history.rank, history.graph)):
-            yield (
-                f"incomplete or mixed dump: {history.source} lists {_shown(history.iterations)}, but of "
-                f"{_shown(absent)} there is no tensor of graph {history.graph}"
-            )
-
-
-def _shown(numbers: Iterable[int]) -> str:
-    """Return ``"iteration 3"``, or ``"iterations 0-2, 5"``."""
-    ranges: list[list[int]] = []
-    for number in sorted(numbers):
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    texts = [f"{first}" if first == last else f"{first}-{last}" for first, last in ranges]
-    word = "iteration" if len(ranges) == 1 and ranges[0][0] == ranges[0][1] else "iterations"
-    return f"{word} {listed(texts, _MOST_LISTED)}"
