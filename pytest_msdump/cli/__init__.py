@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import re
 import shutil
 import signal
 import sys
@@ -39,6 +40,9 @@ _BETWEEN_COLLECTIONS = 100_000
 # environment has the last word.
 _NUMPY_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_DEFAULT_NUM_THREADS")
 
+
+# How options begin in pytest.
+_OF_PYTEST = re.compile(r"^--msdump-(?=[a-z])")
 
 COMMANDS = rows("COMMANDS")
 _NAME = "msdump"
@@ -80,6 +84,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
+    # What is advised for pytest may be typed here as well; what stands behind -- is another program's.
+    end = words.index("--") if "--" in words else len(words)
+    words = [*(_OF_PYTEST.sub("--", word) for word in words[:end]), *words[end:]]
     parser = _parser(words)
     if not words:
         parser.print_help()

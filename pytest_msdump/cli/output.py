@@ -52,6 +52,12 @@ def add_common(command: argparse.ArgumentParser) -> None:
         verb.add_argument("--json", **as_json | {"default": argparse.SUPPRESS})
 
 
+def add_show(command: argparse.ArgumentParser) -> None:
+    """Declare ``--show`` for a command that gates: how much is printed of what fails."""
+    option = next(one for one in OUTPUT_OPTIONS if one.name == "show")
+    command.add_argument(*option.cli_flags, **argparse_kwargs(option))
+
+
 def print_lines(lines: Iterable[str], *, to_error: bool = False) -> None:
     """Print each text as one line that a terminal shows and does not obey."""
     for line in lines:

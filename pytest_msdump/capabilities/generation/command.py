@@ -11,19 +11,22 @@ from pytest_msdump.capabilities.generation.decoding import read_prompts
 from pytest_msdump.capabilities.generation.prompts import (
     Generations,
     derived_limits,
-    judged_by,
     verdict_lines,
     write_both,
+    write_suite,
 )
 from pytest_msdump.capabilities.generation.sides import side_of
 from pytest_msdump.capabilities.record.process import DEFAULT_TIMEOUT
 from pytest_msdump.cli.gate import gate
-from pytest_msdump.cli.output import add_quiet, phrases, print_lines
+from pytest_msdump.cli.output import add_quiet, add_show, phrases, print_lines, terminal_width
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.dump import MANIFEST_FILE
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.coverage import first_failing
 from pytest_msdump.core.report.progress import Progress
+from pytest_msdump.core.report.summary import may_be_rounding
+from pytest_msdump.core.report.tables import hanging
 from pytest_msdump.core.storage.files import make_directory
 from pytest_msdump.core.suite import load_suite
 
@@ -86,6 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="for both dumps and the report (default: %(default)s)",
     )
+    add_show(parser)
     add_quiet(parser, "-q")
 
 
@@ -117,9 +121,9 @@ def run(parsed: argparse.Namespace) -> int:
     with progress.step("running both decoders"):
         written = write_both(directory, sides, prompts, how)
     limits = derived_limits(directory, how) if perturbed else parsed.limits and Path(parsed.limits).absolute()
-    table = {"left": "left", "right": "right", **judged_by(parsed.profile)}
+    suite = write_suite(directory, parsed.profile)
     options = {"limits": limits and str(limits), "accept_looser": parsed.accept_looser, "report_dir": str(reports)}
-    planned = plan(load_suite(file=None, table=table, options=options, directory=directory))
+    planned = plan(load_suite(file=suite, options=options, directory=Path.cwd()))
     files = tuple(dict.fromkeys(side.file for side in (*sides, *perturbed, *controls) if side.file))
     left = replace(planned.left, notes=(*planned.left.notes, *written.notes))
     planned = replace(planned, left=left, extras=replace(planned.extras, files=files))
@@ -129,6 +133,10 @@ def run(parsed: argparse.Namespace) -> int:
         found.append(report)
         return []
 
-    code = gate(planned, keep, progress=progress, say=say)
-    print_lines(line for report in found for line in verdict_lines(report, written.tokens, say))
+    code = gate(planned, keep, show=parsed.msdump_show or "causes", progress=progress, say=say)
+    lines = [line for report in found for line in verdict_lines(report, written.tokens, say)]
+    first = first_failing(found[0].records)
+    if first is not None and not limits and may_be_rounding(first):
+        lines.append(say("generation_rounding"))
+    print_lines(part for line in lines for part in hanging(line, terminal_width()))
     return code

@@ -17,12 +17,22 @@ from pytest_msdump.capabilities.generation.decoding import (
 )
 from pytest_msdump.capabilities.generation.sides import Question, Side, side_of
 from pytest_msdump.capabilities.generation.ties import with_rest_alone
+from pytest_msdump.core.escape import toml_value
 from pytest_msdump.core.model.comparison import OUTCOMES
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.ports import offered
 from pytest_msdump.core.text import ENGLISH, Message, Parameter, Phrases
 
-__all__ = ["Generations", "checked_prompts", "derived_limits", "judged_by", "side_of", "verdict_lines", "write_both"]
+__all__ = [
+    "Generations",
+    "checked_prompts",
+    "derived_limits",
+    "judged_by",
+    "side_of",
+    "verdict_lines",
+    "write_both",
+    "write_suite",
+]
 
 PROFILE = "generation"
 _BATCHED = "batched."
@@ -125,6 +135,16 @@ def derived_limits(directory: Path, how: Generations) -> Path:
 def judged_by(profile: str | None = None) -> dict[str, Any]:
     """Return the keys of a suite that judge the two dumps."""
     return {"profile": profile or PROFILE, "rule": [dict(one) for one in RULES], "min_coverage": 1.0}
+
+
+def write_suite(directory: Path, profile: str) -> Path:
+    """Write the suite that judges the two dumps in a directory, so that one prompt can be judged again; return it."""
+    keys = {"left": "left", "right": "right", **judged_by(profile)}
+    tables = [("[msdump]", keys), *(("[[msdump.rule]]", rule) for rule in keys.pop("rule"))]
+    lines = [line for name, table in tables for line in (name, *(f"{key} = {toml_value(table[key])}" for key in table))]
+    suite = directory / "msdump.toml"
+    suite.write_text("\n".join([*lines, ""]), "utf-8")
+    return suite
 
 
 def verdict_lines(report: Report, tokens: Mapping[str, Tokens], say: Phrases = ENGLISH) -> Iterator[str]:

@@ -39,6 +39,7 @@ no_routes | routes are whole indices of experts | 路由须为完整的专家索
 # prompts
 prompt_verdict | {prompt}: {verdict}, {agree} of {n} tokens agree, KL {kl} nats per token{other} | {prompt}：{verdict}，{n} 个 token 中 {agree} 个一致，KL 为每 token {kl} nat{other}
 prompt_not_measured | {prompt}: {verdict}, KL could not be measured{other} | {prompt}：{verdict}，无法测量 KL{other}
+generation_rounding | if this may be rounding: give --perturbed FILE:FUNCTION, the reference with rounded weights; limits are then derived from it | 若可能是舍入：给出 --perturbed FILE:FUNCTION，即权重经舍入的标杆，阈值便由它得出
 other_token | ; first other token at step {step}: id {left} left, {right} right, {margin:.3g} apart | ；首个不同的 token 在第 {step} 步：左侧 id {left}，右侧 {right}，相差 {margin:.3g}
 # choices
 near_ties | near tie: {n:,} of {elements:,} choices differs, at {token}: id {left} left, {right} right, whose values in {values} are {margin:number} apart; these are off by {error:number} | near ties: {n:,} of {elements:,} choices differ, first at {token}: id {left} left, {right} right, whose values in {values} are {margin:number} apart; these are off by {error:number} | 近似并列：{elements:,} 个选择中有 {n:,} 个不同，首个在 {token}：左侧 id {left}，右侧 {right}，其在 {values} 中的值相差 {margin:number}，而误差为 {error:number}

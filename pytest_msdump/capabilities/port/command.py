@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pytest_msdump.capabilities.port.sides import SIDES, Inputs, OnnxSide, Side, draw, read_inputs
 from pytest_msdump.capabilities.suggest.init import profile_for
 from pytest_msdump.cli.gate import gate
-from pytest_msdump.cli.output import add_quiet, phrases, print_lines
+from pytest_msdump.cli.output import add_quiet, add_show, phrases, print_lines
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.compare.user_code import NO_EXTRAS
 from pytest_msdump.core.errors import ConfigError
@@ -58,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--report-dir", default="msdump-report", metavar="DIR", help="for the report (default: %(default)s)"
     )
+    add_show(parser)
     add_quiet(parser, "-q")
 
 
@@ -83,7 +84,7 @@ def run(parsed: argparse.Namespace) -> int:
         left=replace(planned.left, notes=(*planned.left.notes, say(note))),
         extras=replace(NO_EXTRAS, files=files),
     )
-    code = gate(planned, progress=progress, say=say_in)
+    code = gate(planned, show=parsed.msdump_show or "causes", progress=progress, say=say_in)
     if parsed.keep is not None:
         print_lines([say_in("port_suite"), f"  {shell_line(['pytest', os.path.relpath(suite)])}"])
     return code

@@ -52,6 +52,9 @@ _LABELS = {"ms_version": "MindSpore {value}", "framework": "{value}", "device_ta
 _RUN_READERS = ("mindspore", "ascend", "converted")
 _REFERENCE_READER = "npy-folder"
 
+# What tokens are judged by; two decoders are asked about rounding in other words.
+_OF_TOKENS = "softmax_kl"
+
 # A larger relative distance is not asked about, nor one that is so many times its limit.
 _MOST_ROUNDING, _MOST_TIMES_ROUNDING = 0.08, 100
 
@@ -118,7 +121,7 @@ def summary_lines(
         lines += hanging(terminal_text(sentence), width)
     for sentence in (sentence_on_unseen(report.records, say), sentence_on_uncompared(report.records, say)):
         lines += hanging(sentence, width) if sentence else []
-    if first is not None and _may_be_rounding(first):
+    if first is not None and may_be_rounding(first) and _OF_TOKENS not in first.metrics:
         lines += hanging(say("calibrate_hint"), width)
     about: Mapping[str, Any] = {"width": width, "unfolded": unfolded, "say": say}
     tellers = summarisers(is_notable=first is not None or bool(report.localised_by or report.parts))
@@ -182,7 +185,7 @@ def _both_names(record: Record, say: Phrases) -> str:
     return shown if other == shown else f"{shown} ({other})"
 
 
-def _may_be_rounding(record: Record) -> bool:
+def may_be_rounding(record: Record) -> bool:
     """Whether a failure is small enough for the question, and nothing is known that answers it."""
     distance = record.judged_value("relative_euclidean_distance")
     checks = (check for check in record.checks if check.metric == "relative_euclidean_distance")

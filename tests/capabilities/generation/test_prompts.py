@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -82,11 +84,35 @@ def test_what_is_wrong_from_a_step_on_is_right_before_it(generation: Callable[..
     assert apart[5] > 1e-3
 
 
+def test_one_prompt_is_judged_again_by_the_command_that_is_printed(
+    generation: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the same rules: softmax of the logits, ids as what was chosen from them."""
+    assert generation("cache", "reference", "--msdump-show=all") == 1
+    out = capsys.readouterr().out.replace("\\\n", " ")
+    again = re.findall("(?<=re-run just this: msdump ).*", out)[-1]
+    assert main(shlex.split(again)) == 1
+    again_out = capsys.readouterr().out
+    assert "1 tensor: 1 fail" in again_out
+    (line,) = re.findall("(?<=\n)  softmax_kl .*", again_out)
+    assert line in out
+
+
+@pytest.mark.parametrize(("options", "is_asked"), [((), True), (("--perturbed", "net.py:rounded"), False)])
+def test_what_may_be_rounding_is_asked_about_in_words_of_this_command(
+    options: tuple[str, ...], is_asked: bool, generation: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert generation("far", "reference", *options) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert ("if this may be rounding: give --perturbed FILE:FUNCTION" in out) is is_asked
+    assert "msdump calibrate" not in out
+
+
 def test_a_near_tie_warns_and_free_runs_are_compared_up_to_it(
     generation: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert generation("tied_port", "tied_reference") == 0
-    out = capsys.readouterr().out
+    out = " ".join(capsys.readouterr().out.split())
     assert "prompt_0: WARN, 11 of 12 tokens agree" in out
     ids, logits = (
         {side: np.load(next(Path("msdump-report/generation", side).glob(f"prompt_0_{what}*"))) for side in SIDES}
@@ -95,7 +121,7 @@ def test_a_near_tie_warns_and_free_runs_are_compared_up_to_it(
     left, right = (int(ids[side][3]) for side in SIDES)
     apart = float(logits["right"][3, right]) - float(logits["right"][3, left])
     assert f"first other token at step 3: id {left} left, {right} right, {apart:.3g} apart" in out
-    assert "near tie: 1 of 12 choices differs, at token 3" in " ".join(out.split())
+    assert "near tie: 1 of 12 choices differs, at token 3" in out
     assert generation("tied_port", "tied_reference", "--free") == 0
     assert "prompt_0: 4 of 12 tokens are compared, up to the first that differs" in capsys.readouterr().out
 
