@@ -1,14 +1,15 @@
 """Partners of which no values agree: behind a mistake, names, order and nearness speak for a pair.
 
 Each way takes what the others found. Names foretell: how the numbers of names follow from those of known pairs. Order:
-what stands between the same neighbours, as many and of the same sizes. Nearness: two that are nearest to each other of
+what stands between the same neighbours, as many and of the same sizes. Modules: what belongs to two of which one weight
+each is a pair. Nearness: two that are nearest to each other of
 all that are left, by far, or as names say, too.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, repeat
 from typing import TypeVar
@@ -56,7 +57,7 @@ class Differing:
         is_new = True
         while is_new:
             is_new = False
-            for find in (self._foretold, self._in_order, self._nearest):
+            for find in (self._foretold, self._in_order, self._of_modules, self._nearest):
                 for ours, theirs, how in list(find()):
                     if self._is_open(ours, theirs):
                         self._take(ours, theirs)
@@ -127,6 +128,22 @@ class Differing:
             not set(side.distinctive.get(sort, ())).difference(partner, own)
             for side, partner, own in zip(self._sides, self._partner, ([ours], theirs), strict=True)
         )
+
+    # -- Modules
+
+    def _of_modules(self) -> Iterator[_Proposal]:
+        """Yield the other weights of two modules of which weights are a pair, and what leaves the two."""
+        left, right = self._sides
+        met = {(left.owners[one], right.owners[other]) for ours, theirs in self._partner[0].items()
+               for one in ours for other in theirs if left.is_weight(one) or right.is_weight(other)}  # fmt: skip
+        times = [Counter(pair[side] for pair in met) for side in range(2)]
+        for one, other in met:
+            if one and other and times[0][one] == times[1][other] == 1:
+                both = [side.members.get(name, {}) for side, name in zip(self._sides, (one, other), strict=True)]
+                for what in both[0].keys() & both[1].keys():
+                    numbers = [own[what] for own in both]
+                    if all(number in of for number, of in zip(numbers, self._of, strict=True)):
+                        yield self._of[0][numbers[0]], self._of[1][numbers[1]], "structure"
 
     # -- Nearness
 

@@ -22,6 +22,7 @@ from pytest_msdump.core.compare.user_code import Watch
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.facts.operators import PASSING_TYPES
 from pytest_msdump.core.matching.kinds import is_weight, kind_of
+from pytest_msdump.core.matching.leaving import modules_of
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import Pairing, TensorRef, Unmatched, mangle
 
@@ -70,6 +71,7 @@ class SuggestedSide:
 
     def __init__(self, name: str, dump: Dump, pairing: Pairing, named: set[tuple[str, str]], watch: Watch) -> None:
         unmatched = pairing.unmatched_left if name == "left" else pairing.unmatched_right
+        self._modules = modules_of(name, dump)
         self._numbers: dict[_Name, int] = {}
         self.refs: list[TensorRef] = []
         self.looks: dict[int, Look] = {}
@@ -157,6 +159,28 @@ class SuggestedSide:
         return [ref.key.op.label.replace("/", ".").rpartition(".")[0] for ref in self.refs]
 
     @cached_property
+    def owners(self) -> Sequence[str]:
+        """The module of which each tensor is a weight, or has a name that begins so; empty where none is known."""
+        paths = {path for known in self._modules.paths_of.values() for path in known}
+        return [parent if parent in paths else "" for parent in self.parents]
+
+    @cached_property
+    def members(self) -> Mapping[str, Mapping[tuple[object, ...], int]]:
+        """What belongs to a module, by last word, or by slot what leaves it; nothing that has several calls."""
+        found: defaultdict[str, defaultdict[tuple[object, ...], list[int]]] = defaultdict(lambda: defaultdict(list))
+        for number, (ref, owner) in enumerate(zip(self.refs, self.owners, strict=True)):
+            if owner and self.is_weight(number):
+                found[owner][ref.key.op.label.rpartition(".")[2],].append(number)
+            for path in self._modules.paths_of.get(ref.key, ()):
+                found[path][ref.key.io, ref.key.slot].append(number)
+        return {owner: {what: own[0] for what, own in members.items() if len(own) == 1}
+                for owner, members in found.items()}  # fmt: skip
+
+    def is_weight(self, number: int) -> bool:
+        """Whether a tensor is a weight."""
+        return is_weight(self.refs[number].key.op)
+
+    @cached_property
     def rows(self) -> Mapping[tuple[object, ...], list[tuple[int, npt.NDArray[np.float64]]]]:
         """The statistics of tensors that were not saved, by what a partner has in common: shape, type, end of name."""
         found: defaultdict[tuple[object, ...], list[tuple[int, npt.NDArray[np.float64]]]] = defaultdict(list)
@@ -178,11 +202,11 @@ class SuggestedSide:
     def computes(self, number: int) -> bool:
         """Whether a tensor is what an operator makes, and no weight, nor its input in another shape."""
         key = self.refs[number].key
-        return key.io == "output" and key.op.op_type not in PASSING_TYPES and not is_weight(key.op)
+        return key.io == "output" and key.op.op_type not in PASSING_TYPES and not self.is_weight(number)
 
     def is_end(self, number: int, last: int) -> bool:
         """Whether nothing comes of a tensor: a weight, and what runs behind the last one that has a partner."""
-        return is_weight(self.refs[number].key.op) or (self.refs[number].place is not None and number > last)
+        return self.is_weight(number) or (self.refs[number].place is not None and number > last)
 
     def sort_of(self, number: int) -> Sort:
         """Return what a partner must have in common with a tensor."""

@@ -179,3 +179,30 @@ def test_what_is_called_like_several_tensors_speaks_against_none_of_their_partne
     left = {f"0.{partner}": right[f"0.{name}"] for name, partner in names.items()}
     left["0.norm_tanh"] = draw.standard_normal(40)
     assert _entries(left, right) == {f"0.{name}": f"0.{partner}" for name, partner in names.items()}
+
+
+@pytest.mark.parametrize("is_contradicted", [False, True])
+def test_a_weight_that_agrees_pairs_the_rest_of_its_module(is_contradicted: bool) -> None:
+    """Two layers of equal sizes have other names, and other weights: nothing but their biases agrees."""
+    draw = np.random.default_rng(3)
+    modules = {"zeta": "quux", "omega": "bar"}
+    left, right = (
+        {f"{name}{end}": draw.standard_normal(size) for name in names for end, size in _OF_LAYER.items()}
+        for names in (modules, modules.values())
+    )
+    biases = {f"{theirs}.bias": f"{ours}.bias" for ours, theirs in modules.items()}
+    right |= {theirs: left[ours] for theirs, ours in biases.items()}
+    whole = {f"{theirs}{end}": f"{ours}{end}" for ours, theirs in modules.items() for end in _OF_LAYER}
+    if is_contradicted:
+        # Another weight says that it is the other module.
+        left, right = (
+            left | {"zeta.running_mean": draw.standard_normal(10)},
+            right | {"quux.running_mean": draw.standard_normal(10)},
+        )
+        right["bar.running_mean"], left["omega.running_mean"] = left["zeta.running_mean"], right["quux.running_mean"]
+        whole = biases | {"bar.running_mean": "zeta.running_mean", "quux.running_mean": "omega.running_mean"}
+    assert _entries(left, right) == whole
+
+
+# What belongs to a layer, and its number of elements.
+_OF_LAYER = {"": 20, ".weight": 60, ".bias": 9}
