@@ -463,7 +463,7 @@ def test_version_and_header_say_which_kernel(
     files = [str(tmp_path / "a.npy")] * 2
     monkeypatch.chdir(tmp_path)
     assert main(["compare", *files]) == 0
-    assert "        kernel: numpy (MSDUMP_KERNEL says so)\n" in capsys.readouterr().out
+    assert " profile default; kernel: numpy (MSDUMP_KERNEL says so)\n" in capsys.readouterr().out
     monkeypatch.setenv(VARIABLE, "fortran")
     assert main(["compare", *files]) == 4
     assert "no kernel 'fortran'" in capsys.readouterr().err

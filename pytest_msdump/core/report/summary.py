@@ -71,14 +71,14 @@ def header_lines(
     say: Phrases = ENGLISH,
 ) -> list[str]:
     """Return the lines before a run; `unseen` pairs are compared by statistics, `kernel` is why none was compiled."""
+    counted = [say("header_pairs", n=pairs, profile=profile)]
+    counted += [say("header_kernel", kernel=kernel)] if kernel else []
     lines = [
         say("header_left", side=_side(left, say)),
         say("header_right", side=_side(right, say)),
         *(say(f"header_{name}", side=_side(side, say)) for name, side in further.items()),
-        f"        {say('header_pairs', n=pairs, profile=profile)}",
+        f"        {say.joined(counted, 'between_clauses')}",
     ]
-    if kernel:
-        lines.append(f"        {say('header_kernel', kernel=kernel)}")
     if unseen:
         lines.append(f"        {say('by_statistics', unseen=unseen, n=pairs)}")
     if left.reader == _REFERENCE_READER and right.reader in _RUN_READERS:
