@@ -64,10 +64,9 @@ class Said(NamedTuple):
 
 def read_prompts(path: Path) -> list[list[int]]:
     """Read prompts from a JSON file; ConfigError where it holds something else."""
+    text = read_user_file(path, _LARGEST_PROMPTS_BYTES, want=_WANT)
     try:
-        found = json.loads(read_user_file(path, _LARGEST_PROMPTS_BYTES, want=_WANT))
-    except ConfigError:
-        raise
+        found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: is not JSON: {error}; {_WANT}") from error
     return checked_prompts(found, str(path))
@@ -89,7 +88,7 @@ def said_alone(
 ) -> list[Said]:
     """Run a decoder on each prompt by itself; `forced` are the tokens that it goes on with."""
     return [
-        _decoded(decoder, [prompt], steps, name, None if forced is None else [forced[number]])[0]
+        said_in_batch(decoder, [prompt], steps, name, None if forced is None else [forced[number]])[0]
         for number, prompt in enumerate(prompts)
     ]
 
@@ -98,12 +97,6 @@ def said_in_batch(
     decoder: Decoder, prompts: Sequence[Sequence[int]], steps: int, name: str, forced: Sequence[Ids] | None = None
 ) -> list[Said]:
     """Run a decoder on all prompts at once, padded on the left with id 0."""
-    return _decoded(decoder, prompts, steps, name, forced)
-
-
-def _decoded(
-    decoder: Decoder, prompts: Sequence[Sequence[int]], steps: int, name: str, forced: Sequence[Ids] | None
-) -> list[Said]:
     length = max(map(len, prompts))
     ids = np.zeros((len(prompts), length), np.int64)
     mask = np.zeros(ids.shape, np.bool_)

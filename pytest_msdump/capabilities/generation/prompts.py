@@ -157,9 +157,9 @@ def verdict_lines(report: Report, tokens: Mapping[str, Tokens], say: Phrases = E
         # Routers, too.
         own = [one.verdict.outcome for name, one in by_name.items() if name.startswith(f"{prompt}.")]
         outcome = max(own, key=_SEVERITY.index)
-        said: dict[str, Parameter] = {"prompt": prompt, "verdict": say(outcome.upper())}
         kl, found = logits.metrics.get("softmax_kl"), tokens[prompt]
-        said["other"] = None if found.other is None else Message("other_token", found.other._asdict())
+        other = None if found.other is None else Message("other_token", found.other._asdict())
+        said: dict[str, Parameter] = {"prompt": prompt, "verdict": say(outcome.upper()), "other": other}
         if isinstance(kl, float):
             # Less is rounding in float64.
             shown = f"{kl:.3g}" if kl >= _LEAST_KL else f"< {_LEAST_KL:g}"

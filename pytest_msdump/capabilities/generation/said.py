@@ -103,10 +103,6 @@ class AllSaid:
         )
 
 
-def _listed(value: object) -> list[Any]:
-    return [*value] if isinstance(value, (list, tuple)) else [None]
-
-
 def _double(value: object) -> float | None:
     """Return a number as results.json has it."""
     found = NONFINITE.get(value, value) if isinstance(value, str) else value
@@ -144,13 +140,7 @@ def _said_by(record: Record, pair: Pair, found: TokenDistances | None, shape: tu
 
 
 def said(
-    found: TokenDistances,
-    *,
-    name: str,
-    shape: tuple[int, ...],
-    limit: float | None,
-    fails: bool,
-    lengths: tuple[int, ...],
+    found: TokenDistances, *, name: str, shape: Sequence[int], limit: float | None, fails: bool, lengths: Sequence[int]
 ) -> Said:
     """Return what the report keeps of the distances of all tokens."""
     count = len(found.kl)
@@ -198,8 +188,7 @@ def with_all_said(report: Report, plan: Planned) -> Report:
         else:
             # It was compared by another process, which hands on numbers alone.
             part = _said_again(record, pair)
-        if part is not None:
-            kept.append(part)
+        kept += [] if part is None else [part]
     return replace(report, parts={**report.parts, NAME: AllSaid(tuple(kept))})
 
 
@@ -222,6 +211,7 @@ def section(report: Report) -> list[Section]:
 def _section(one: Said) -> Section:
     what = Message("kl_by_token") if one.step == 1 else Message("kl_of_each", {"n": one.step})
     limit = None if one.limit is None else Message("dashed_limit", {"limit": one.limit})
+    elements = prod(one.shape)
     return Section(
         Message("said_by", {"name": one.name}),
         tuple(tuple(_cells(one, row)) for row in one.rows),
@@ -236,9 +226,7 @@ def _section(one: Said) -> Section:
             label=None if one.wrong is None else Message("wrong_at", {"token": one.place(one.wrong)}),
         ),
         marked=next((place for place, row in enumerate(one.rows) if row[0] == one.wrong), None),
-        note=Message("rows_of", {"n": len(one.rows), "elements": prod(one.shape)})
-        if len(one.rows) < prod(one.shape)
-        else None,
+        note=Message("rows_of", {"n": len(one.rows), "elements": elements}) if len(one.rows) < elements else None,
     )
 
 
