@@ -64,9 +64,9 @@ class Said(NamedTuple):
 
 def read_prompts(path: Path) -> list[list[int]]:
     """Read prompts from a JSON file; ConfigError where it holds something else."""
-    text = read_user_file(path, _LARGEST_PROMPTS_BYTES, want=_WANT)
+    raw = read_user_file(path, _LARGEST_PROMPTS_BYTES, want=_WANT)
     try:
-        found = json.loads(text)
+        found = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: is not JSON: {error}; {_WANT}") from error
     return checked_prompts(found, str(path))

@@ -188,7 +188,8 @@ def with_all_said(report: Report, plan: Planned) -> Report:
         else:
             # It was compared by another process, which hands on numbers alone.
             part = _said_again(record, pair)
-        kept += [] if part is None else [part]
+        if part is not None:
+            kept.append(part)
     return replace(report, parts={**report.parts, NAME: AllSaid(tuple(kept))})
 
 

@@ -170,7 +170,7 @@ class SuggestedSide:
         found: defaultdict[str, defaultdict[tuple[object, ...], list[int]]] = defaultdict(lambda: defaultdict(list))
         for number, (ref, owner) in enumerate(zip(self.refs, self.owners, strict=True)):
             if owner and self.is_weight(number):
-                found[owner][ref.key.op.label.rpartition(".")[2],].append(number)
+                found[owner][ref.key.op.label[len(owner) + 1 :],].append(number)
             for path in self._modules.paths_of.get(ref.key, ()):
                 found[path][ref.key.io, ref.key.slot].append(number)
         return {owner: {what: own[0] for what, own in members.items() if len(own) == 1}
